@@ -1,0 +1,82 @@
+"""Runs the rules over a snapshot: stamps, orders and prunes the findings, and records what could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Optional
+
+import msgspec
+
+from envcheck.model.fact import UnknownFact
+from envcheck.model.finding import SEVERITIES, Finding, Problem, Skip
+
+if TYPE_CHECKING:
+    from envcheck.matrix.matrix import Matrix
+    from envcheck.model.snapshot import Snapshot
+    from envcheck.rules.rule import Rule
+
+DOCS = "https://github.com/envcheck/envcheck/blob/main/docs/rules.md"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What judging gave: findings (root cause first), skips, and how many rules were asked.
+
+    `crashed` names the rules that failed by a fault of their own: a tool fault, never the machine's.
+    """
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skip, ...]
+    rules: int
+    crashed: tuple[str, ...] = ()
+
+
+def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
+    """Judge `snap` by `rules`. A rule that meets an unknown fact is skipped with the reason; it never passes."""
+    found: list[tuple[Rule, Finding]] = []
+    skipped: list[Skip] = []
+    crashed: list[str] = []
+    count = 0
+    for rule in rules:
+        count += 1
+        problems: list[Problem] = []
+        try:
+            # One at a time: what was found before an unknown fact was met stays found.
+            for problem in rule.judge(snap, matrix):
+                problems.append(problem)
+        except UnknownFact as reason:
+            skipped.append(Skip(rule.id, str(reason)))
+        except Exception as fault:  # one rule's crash must not hide what the others found
+            crashed.append(rule.id)
+            skipped.append(Skip(rule.id, f"fault in envcheck itself: {type(fault).__name__}: {fault}"))
+        found.extend((rule, _finding(rule, problem)) for problem in problems)
+    fired = {rule.id for rule, _ in found}
+    explained = {other for rule, _ in found for other in rule.explains if rule.id in fired}
+    kept = [(rule, finding) for rule, finding in found if rule.id not in explained]
+    kept.sort(key=lambda pair: (SEVERITIES.index(pair[1].severity), pair[0].rank, pair[0].id, pair[1].subject))
+    return Outcome(tuple(_distinct(finding for _, finding in kept)), tuple(skipped), count, tuple(crashed))
+
+
+def _finding(rule: Rule, problem: Problem) -> Finding:
+    return Finding(
+        rule=rule.id,
+        slug=rule.slug,
+        cause=problem.cause or rule.cause,
+        severity=problem.severity or rule.severity,
+        subject=problem.subject,
+        message=problem.message,
+        evidence=problem.evidence,
+        fix=problem.fix,
+        url=f"{DOCS}#{rule.id.lower()}",
+        ask=problem.ask,
+        path=problem.path,
+        line=problem.line,
+    )
+
+
+def _distinct(findings: Iterable[Finding]) -> Iterable[Finding]:
+    seen: set[tuple[str, str, str, str, Optional[int]]] = set()
+    for finding in findings:
+        key = (finding.rule, finding.subject, finding.message, finding.path, finding.line)
+        if key not in seen:
+            seen.add(key)
+            yield finding
