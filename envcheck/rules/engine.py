@@ -32,7 +32,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
     """Judge `snap` by `rules`. A rule that meets an unknown fact is skipped with the reason; it never passes."""
+    from envcheck.rules.symptom import told
+
     found: list[tuple[Rule, Finding]] = []
+    spoken: set[str] = set()
     skipped: list[Skip] = []
     crashed: list[str] = []
     count = 0
@@ -48,6 +51,10 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
         except Exception as fault:  # one rule's crash must not hide what the others found
             crashed.append(rule.id)
             skipped.append(Skip(rule.id, f"fault in envcheck itself: {type(fault).__name__}: {fault}"))
+        # A log that proves this cause counts where the facts said nothing; one rule speaks for each cause.
+        if snap.events and not problems and rule.cause not in spoken:
+            problems.extend(told(snap, matrix, rule.cause))
+        spoken.add(rule.cause)
         found.extend((rule, _finding(rule, problem)) for problem in problems)
     fired = {rule.id for rule, _ in found}
     explained = {other for rule, _ in found for other in rule.explains if rule.id in fired}

@@ -1,0 +1,1 @@
+"""A Plan to a Dockerfile."""

@@ -1,0 +1,1 @@
+"""Slurm, Kubernetes and many nodes at once."""

@@ -1,0 +1,1 @@
+"""The compatibility matrix: rows, reader, laws and look-ups."""

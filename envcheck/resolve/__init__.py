@@ -1,0 +1,1 @@
+"""A request to a Plan."""
