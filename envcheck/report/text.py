@@ -1,0 +1,248 @@
+"""The report for people: verdict, machine and stack, then each finding with its evidence and fix."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable
+from typing import Optional
+
+from envcheck.model.finding import Finding, Report
+from envcheck.model.machine import Gpu, Machine
+from envcheck.model.stack import Package, Stack
+from envcheck.report import RenderOptions
+
+MARK = {"error": "✗", "warning": "!", "note": "·"}
+SHOWN_PACKAGES = 8
+SHOWN_SKIPS = 3
+
+
+def clean(text: str) -> str:
+    """`text` without control characters (terminal escapes in a device name must not reach the terminal)."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)
+
+
+def count(number: int, noun: str) -> str:
+    """'1 error', '2 errors'."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def render(report: Report, options: RenderOptions) -> str:
+    """The report as text, coloured by `options.paint`."""
+    lines = [*_verdict(report, options), ""]
+    facts = [*_rows("Machine", machine_line(report.snapshot.machine)), *_rows("Stack", stack_line(report, options))]
+    if facts:
+        lines += [*_wrap_all(facts, options.width), ""]
+    loud = [f for f in report.findings if f.severity != "note"]
+    notes = [f for f in report.findings if f.severity == "note"]
+    for finding in loud:
+        lines += [*_finding(finding, options), ""]
+    for finding in notes:
+        lines += _finding(finding, options) if options.verbose else _note(finding, options)
+    if notes:
+        lines.append("")
+    for remark in report.snapshot.remarks:
+        lines += textwrap.wrap(clean(remark), options.width, initial_indent="  ", subsequent_indent="  ")
+    lines += _skipped(report, options)
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(report: Report, options: RenderOptions) -> list[str]:
+    total = report.summary
+    parts = [
+        count(n, noun)
+        for n, noun in ((total.error, "error"), (total.warning, "warning"), (total.note, "note"))
+        if n
+    ]
+    if total.error:
+        where = "on this machine" if report.snapshot.origin.kind in ("host", "container") else "as described"
+        line, style = f"✗ This environment will not run {where}: {', '.join(parts)}", "error"
+        if report.findings and report.findings[0].severity == "error" and len(report.findings) == 1:
+            line = f"✗ {clean(report.findings[0].message)}"
+    elif total.warning:
+        line, style = f"! This environment needs attention: {', '.join(parts)}", "warning"
+    elif total.verdict == "inconclusive":
+        reasons = [s.reason for s in report.skipped]
+        line = "? Inconclusive: nothing wrong was found, and too little could be read to call it right"
+        if report.snapshot.origin.kind in ("host", "container") and reasons:
+            line = f"? Inconclusive: {clean(reasons[0])}"
+        style = "unknown"
+    else:
+        line, style = "✓ Nothing wrong", "ok"
+        if len(report.findings) == 1:
+            line += f". {clean(report.findings[0].message)}"
+    tail = [] if options.seconds is None else [f"{options.seconds:.2f} s"]
+    tail += [f"{total.rules} rules"]
+    if total.skipped:
+        tail.append(f"{total.skipped} skipped")
+    first, *rest = textwrap.wrap(line, max(options.width, 40), subsequent_indent="  ")
+    painted = [options.paint(first, style), *(options.paint(part, style) for part in rest)]
+    painted[-1] += options.paint(f"   ({', '.join(tail)})", "dim")
+    return painted
+
+
+def _rows(label: str, text: str) -> list[tuple[str, str]]:
+    return [(label, text)] if text else []
+
+
+def _wrap_all(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+    lines: list[str] = []
+    for label, text in rows:
+        lines += textwrap.wrap(
+            clean(text), max(width, 50), initial_indent=f"  {label:<9} ", subsequent_indent=" " * 12, break_long_words=False
+        )
+    return lines
+
+
+def gpu_text(gpu: Gpu) -> str:
+    """'NVIDIA GeForce RTX 5090 (sm_120, 32 GB)'."""
+    inside = []
+    if gpu.capability:
+        inside.append("sm_" + gpu.capability.replace(".", ""))
+    if gpu.memory_mib:
+        inside.append(f"{round(gpu.memory_mib / 1024)} GB")
+    if gpu.lost:
+        inside.append(gpu.lost)
+    return gpu.name + (f" ({', '.join(inside)})" if inside else "")
+
+
+def machine_line(machine: Machine) -> str:
+    """The machine in one line; only what is known."""
+    parts: list[str] = []
+    gpus = machine.gpus.find()
+    if gpus is not None and machine.gpus.known:
+        names: dict[str, int] = {}
+        for gpu in gpus:
+            names[gpu_text(gpu)] = names.get(gpu_text(gpu), 0) + 1
+        parts += [f"{n} × {name}" if n > 1 else name for name, n in names.items()]
+        if not any(gpu.vendor == "nvidia" for gpu in gpus):
+            parts.append("no NVIDIA GPU")
+    if machine.driver.known:
+        driver = machine.driver.find()
+        if driver is None:
+            parts.append("no NVIDIA driver")
+        elif driver.version or driver.cuda:
+            text = f"driver {driver.version}" if driver.version else "driver of unknown version"
+            if driver.flavour:
+                text += f", {driver.flavour} modules"
+            parts.append(text + (f" (runs CUDA up to {driver.cuda})" if driver.cuda else ""))
+    ram = machine.ram_bytes.find()
+    if ram:
+        parts.append(f"{round(ram / 2**30)} GB RAM")
+    container = machine.container.find()
+    if container is not None:
+        parts.append(f"in a {container.engine} container" if container.engine != "unknown" else "in a container")
+    if machine.wsl.find():
+        parts.append(f"WSL{machine.wsl.find()}")
+    jetson = machine.jetson.find()
+    if jetson:
+        parts.append(jetson)
+    return " · ".join(parts)
+
+
+def _weight(package: Package) -> tuple[int, str]:
+    told = package.variant or package.cuda or package.hip
+    return (0 if told else 1, package.name)
+
+
+def package_text(package: Package) -> str:
+    """'torch 2.5.1+cu124', with the build where the version doesn't carry it."""
+    text = f"{package.name} {package.version or package.requirement or ''}".strip()
+    variant = package.variant
+    if variant and (not package.version or variant not in package.version):
+        text += f" ({variant})"
+    elif not variant and package.cuda:
+        text += f" (CUDA {package.cuda})"
+    return text + (" BROKEN" if package.broken else "")
+
+
+def stack_line(report: Report, options: RenderOptions) -> str:
+    """The stack in one line; only what is known."""
+    stack: Stack = report.snapshot.stack
+    parts: list[str] = []
+    image = stack.image.find()
+    if image is not None and image.reference:
+        parts.append(image.reference)
+    distro = stack.distro.find()
+    if distro is not None and (distro.name or distro.id):
+        glibc = stack.glibc.find()
+        parts.append((distro.name or f"{distro.id} {distro.version}") + (f", glibc {glibc}" if glibc else ""))
+    python = stack.python.find()
+    if python is not None and python.version:
+        kind = python.kind or ""
+        parts.append(f"Python {python.version}" + (f" ({kind})" if kind else ""))
+    packages = [p for p in stack.packages.find() or () if not p.name.startswith("nvidia-")]
+    packages.sort(key=_weight)
+    shown = packages if options.verbose else packages[:SHOWN_PACKAGES]
+    parts += [package_text(p) for p in shown]
+    if len(packages) > len(shown):
+        parts.append(f"{len(packages) - len(shown)} more")
+    if not packages and stack.packages.known and stack.complete.find():
+        parts.append("no GPU framework installed")
+    cuda = stack.cuda.find()
+    if cuda:
+        parts.append(f"CUDA {cuda}")
+    cudnn = stack.cudnn.find()
+    if cudnn:
+        parts.append(f"cuDNN {cudnn}")
+    return " · ".join(parts)
+
+
+def _finding(finding: Finding, options: RenderOptions) -> list[str]:
+    paint = options.paint
+    where = f"{finding.path}:{finding.line}: " if finding.path and finding.line else ""
+    head = f"{MARK[finding.severity]} {finding.rule}  {clean(where + finding.message)}"
+    first, *rest = textwrap.wrap(head, max(options.width, 50), subsequent_indent=" " * 10, break_long_words=False)
+    lines = [paint(first, finding.severity), *(paint(line, finding.severity) for line in rest)]
+    for item in finding.evidence:
+        label = item.role or "found"
+        value = clean(f"{item.value}" if item.role else f"{item.fact} {item.value}")
+        source = clean(item.source)
+        lines += _labelled(label, value, source, options)
+    for number, fix in enumerate(finding.fix):
+        lines += _labelled("fix" if number == 0 else "or", clean(fix), "", options)
+    for ask in finding.ask:
+        lines += _labelled("send", clean(ask), "", options)
+    return lines
+
+
+def _labelled(label: str, value: str, source: str, options: RenderOptions) -> list[str]:
+    lead = " " * 10 + f"{label:<8} "
+    body = textwrap.wrap(
+        value, max(options.width, 60), initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False,
+        break_on_hyphens=False,
+    ) or [lead.rstrip()]
+    if source:
+        body[-1] += options.paint(f"   {source}", "dim")
+    return body
+
+
+def _note(finding: Finding, options: RenderOptions) -> list[str]:
+    text = f"{MARK['note']} {finding.rule}  {clean(finding.message)}"
+    return textwrap.wrap(text, max(options.width, 50), subsequent_indent=" " * 10, break_long_words=False)
+
+
+def _skipped(report: Report, options: RenderOptions) -> list[str]:
+    if not report.skipped:
+        return []
+    reasons: dict[str, list[str]] = {}
+    for skip in report.skipped:
+        reasons.setdefault(clean(skip.reason), []).append(skip.rule)
+    paint = options.paint
+    if options.verbose:
+        lines = ["Skipped, because these facts are not known (a skipped rule is never a pass):"]
+        lines += [f"  {reason}: {', '.join(rules)}" for reason, rules in sorted(reasons.items())]
+        return [paint(line, "dim") for line in lines]
+    ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    told = ", ".join(f"{reason} ({len(rules)})" for reason, rules in ordered[:SHOWN_SKIPS])
+    more = f" and {len(ordered) - SHOWN_SKIPS} more" if len(ordered) > SHOWN_SKIPS else ""
+    first = _first_id(report)
+    text = f"Skipped {count(len(report.skipped), 'rule')}: {told}{more} · -v for all"
+    text += f" · envcheck explain {first}" if first else ""
+    return [paint(line, "dim") for line in textwrap.wrap(text, max(options.width, 60))]
+
+
+def _first_id(report: Report) -> Optional[str]:
+    return report.findings[0].rule if report.findings else None
