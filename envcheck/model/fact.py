@@ -32,7 +32,7 @@ class Fact(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
         """The value; raises UnknownFact where the fact is unknown."""
         if self.unknown:
             raise UnknownFact(self.unknown)
-        return cast(T, self.value)
+        return cast("T", self.value)
 
     def find(self) -> Optional[T]:
         """The value, or None where the fact is unknown: for display and hints, never for a verdict."""

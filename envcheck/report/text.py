@@ -52,9 +52,7 @@ def render(report: Report, options: RenderOptions) -> str:
 def _verdict(report: Report, options: RenderOptions) -> list[str]:
     total = report.summary
     parts = [
-        count(n, noun)
-        for n, noun in ((total.error, "error"), (total.warning, "warning"), (total.note, "note"))
-        if n
+        count(n, noun) for n, noun in ((total.error, "error"), (total.warning, "warning"), (total.note, "note")) if n
     ]
     if total.error:
         where = "on this machine" if report.snapshot.origin.kind in ("host", "container") else "as described"
@@ -91,7 +89,11 @@ def _wrap_all(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
     lines: list[str] = []
     for label, text in rows:
         lines += textwrap.wrap(
-            clean(text), max(width, 50), initial_indent=f"  {label:<9} ", subsequent_indent=" " * 12, break_long_words=False
+            clean(text),
+            max(width, 50),
+            initial_indent=f"  {label:<9} ",
+            subsequent_indent=" " * 12,
+            break_long_words=False,
         )
     return lines
 
@@ -211,7 +213,11 @@ def _finding(finding: Finding, options: RenderOptions) -> list[str]:
 def _labelled(label: str, value: str, source: str, options: RenderOptions) -> list[str]:
     lead = " " * 10 + f"{label:<8} "
     body = textwrap.wrap(
-        value, max(options.width, 60), initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False,
+        value,
+        max(options.width, 60),
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_long_words=False,
         break_on_hyphens=False,
     ) or [lead.rstrip()]
     if source:

@@ -1,0 +1,97 @@
+"""`envcheck doctor`: what is wrong with this host, paste, image or file, and what to change."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Optional
+
+import click
+
+from envcheck.cli.options import emit, no_color_option, paint, split_ids, wants_color, width
+
+STARTED = time.perf_counter()
+
+EPILOG = """\b
+Examples:
+  envcheck doctor                           this host, or the container we stand in
+  envcheck doctor --python .venv/bin/python another environment than the active one
+  envcheck doctor --require-gpu             no GPU is an error
+  envcheck doctor issue.txt                 what somebody pasted: logs, nvidia-smi, collect_env, pip list …
+  nvidia-smi 2>&1 | envcheck doctor -
+  envcheck doctor --format json -o report.json
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("target", required=False)
+@click.option("--python", metavar="PATH", help="Judge the environment of this interpreter (it is read, never run).")
+@click.option("--require-gpu", is_flag=True, help="A usable NVIDIA GPU must be there: without one this is an error.")
+@click.option(
+    "--format",
+    "formats",
+    metavar="NAME[:FILE]",
+    multiple=True,
+    default=("text",),
+    show_default=True,
+    help="text, json …; may be repeated, each with its own file.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "note", "never"]),
+    default="error",
+    show_default=True,
+    help="The least severity that exits 1.",
+)
+@click.option(
+    "--select", multiple=True, metavar="IDS", help="Only these rules (ids, families or slugs; commas allowed)."
+)
+@click.option("--ignore", multiple=True, metavar="IDS", help="Not these rules.")
+@click.option(
+    "--deadline", type=click.FloatRange(0.1, 3600), default=20.0, show_default=True, help="Seconds for all probes."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show every package, note and skipped rule.")
+@no_color_option
+def command(
+    target: Optional[str],
+    python: Optional[str],
+    require_gpu: bool,
+    formats: tuple[str, ...],
+    output: Optional[Path],
+    fail_on: str,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    deadline: float,
+    verbose: bool,
+    no_color: bool,
+) -> None:
+    """Find the root cause first, with the evidence and the fix. Nothing of the patient is run or imported.
+
+    TARGET is nothing (this host), a file with a pasted report, or '-' for standard input.
+    """
+    from envcheck import matrix as matrices
+    from envcheck.errors import UnknownName
+    from envcheck.pipeline import exit_code, judge
+    from envcheck.report import FORMATS, RenderOptions, render
+    from envcheck.targets import Inspection, inspect_target
+
+    wanted = [(name, Path(file) if file else None) for name, _, file in (f.partition(":") for f in formats)]
+    for name, _ in wanted:
+        if name not in FORMATS:
+            raise UnknownName("format", name, FORMATS)
+    matrix = matrices.load()
+    snap = inspect_target(target, Inspection(python=python, deadline=deadline), matrix)
+    report = judge(snap, matrix, select=split_ids(select), ignore=split_ids(ignore), wants_gpu=require_gpu)
+    for place, (name, file) in enumerate(wanted):
+        where = file or (output if place == 0 else None)
+        color = where is None and wants_color(sys.stdout, no_color)
+        options = RenderOptions(
+            verbose=verbose,
+            width=width(),
+            seconds=time.perf_counter() - STARTED if where is None else None,
+            **({"paint": paint} if color else {}),
+        )
+        emit(render(report, name, options), where)
+    sys.exit(exit_code(report, fail_on))
