@@ -26,6 +26,7 @@ class Fact(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
 
     @property
     def known(self) -> bool:
+        """Was it looked for, whatever was found?"""
         return not self.unknown
 
     def get(self) -> T:

@@ -45,7 +45,7 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
         try:
             # One at a time: what was found before an unknown fact was met stays found.
             for problem in rule.judge(snap, matrix):
-                problems.append(problem)
+                problems.append(problem)  # noqa: PERF402
         except UnknownFact as reason:
             skipped.append(Skip(rule.id, str(reason)))
         except Exception as fault:  # one rule's crash must not hide what the others found
