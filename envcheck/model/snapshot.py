@@ -7,6 +7,7 @@ from typing import Optional
 import msgspec
 
 from envcheck.model.machine import Machine
+from envcheck.model.recipe import Recipe
 from envcheck.model.stack import Stack
 
 
@@ -47,3 +48,4 @@ class Snapshot(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
     wants: Wants = Wants()
     remarks: tuple[str, ...] = ()  # what the reader could not use, for the person
+    recipe: Optional[Recipe] = None  # what only a file tells: install steps, base image, what it asks of the engine
