@@ -24,7 +24,9 @@ def test_a_fresh_snapshot_knows_nothing():
 def test_unknown_absent_and_zero_survive_json():
     snap = Snapshot(
         machine=Machine(
-            driver=known(None, "/proc/modules"), wsl=known(0, "kernel"), gpus=known((Gpu("RTX 4090"),), "NVML"),
+            driver=known(None, "/proc/modules"),
+            wsl=known(0, "kernel"),
+            gpus=known((Gpu("RTX 4090"),), "NVML"),
             ram_bytes=unknown("RAM: no permission"),
         )
     )

@@ -24,7 +24,8 @@ def test_a_packed_nccl_number_has_four_or_five_digits(number, text):
 
 
 @pytest.mark.parametrize(
-    ("tag", "cuda"), [("cu121", "12.1"), ("cu92", "9.2"), ("cu130", "13.0"), ("cu102", "10.2"), ("cpu", None), ("cu1", None)]
+    ("tag", "cuda"),
+    [("cu121", "12.1"), ("cu92", "9.2"), ("cu130", "13.0"), ("cu102", "10.2"), ("cpu", None), ("cu1", None)],
 )
 def test_a_wheel_tag_names_a_cuda(tag, cuda):
     assert versions.cuda_from_tag(tag) == cuda
@@ -53,7 +54,14 @@ def test_the_local_part_names_the_build(version, variant):
 
 @pytest.mark.parametrize(
     ("text", "pair"),
-    [("9.0", (9, 0)), ("sm_90a", (9, 0)), ("compute_120", (12, 0)), ("86", (8, 6)), ("12.0+PTX", (12, 0)), ("10.3f", (10, 3))],
+    [
+        ("9.0", (9, 0)),
+        ("sm_90a", (9, 0)),
+        ("compute_120", (12, 0)),
+        ("86", (8, 6)),
+        ("12.0+PTX", (12, 0)),
+        ("10.3f", (10, 3)),
+    ],
 )
 def test_a_capability_is_read_in_every_spelling(text, pair):
     assert versions.capability(text) == pair
