@@ -30,12 +30,41 @@ def envcheck(tmp_path):
     import os
     import subprocess
 
-    def run(*args: str, cwd: Path = tmp_path, env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60):
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("VIRTUAL_ENV", "CONDA", "CUDA", "NVIDIA", "LD_"))}
+    def run(
+        *args: str, cwd: Path = tmp_path, env: dict[str, str] | None = None, stdin: bytes = b"", timeout: float = 60
+    ):
+        clean = {
+            k: v for k, v in os.environ.items() if not k.startswith(("VIRTUAL_ENV", "CONDA", "CUDA", "NVIDIA", "LD_"))
+        }
         clean.pop("NO_COLOR", None)
         return subprocess.run(
-            [sys.executable, "-m", "envcheck", *args], cwd=cwd, env={**clean, **(env or {})}, input=stdin,
-            capture_output=True, timeout=timeout,
+            [sys.executable, "-m", "envcheck", *args],
+            cwd=cwd,
+            env={**clean, **(env or {})},
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
         )
 
     return run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One flag rewrites every golden and generated file."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite golden and generated files instead of comparing")
+
+
+@pytest.fixture
+def golden(request):
+    """`golden(path, text)`: the file holds exactly this text (or gets it, under --rewrite)."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--rewrite"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"{path} is missing: run pytest --rewrite"
+        assert text == path.read_text(encoding="utf-8"), (
+            f"{path} is not current: run pytest --rewrite and look at the change"
+        )
+
+    return check
