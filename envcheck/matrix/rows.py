@@ -70,6 +70,7 @@ class Capability(Row, frozen=True):
     datacentre: tuple[str, ...] = ()
     consumer: tuple[str, ...] = ()
     embedded: tuple[str, ...] = ()
+    integrated: bool = False  # on boards like Jetson: discrete GPUs' machine code does not run here, nor the reverse
     mig: str = ""
     nvlink: str = ""
     fp64_rate: str = ""

@@ -1,0 +1,175 @@
+"""Look-ups over GPU models and compute capabilities: which model a name means, and what code runs on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from os.path import commonprefix
+from typing import Any, Optional
+
+import msgspec
+from packaging.version import Version
+
+from envcheck import versions
+from envcheck.errors import UnknownName, nearest
+from envcheck.matrix.rows import Capability, GpuModel
+
+# Words that name the maker or nothing at all; the model number and its suffixes decide.
+NOISE = frozenset({"nvidia", "corporation", "geforce", "tesla", "graphics", "gpu", "card", "generation", "edition"})
+# Words that tell variants of one model apart: board form and memory.
+FORM = re.compile(r"sxm\d?|pcie|nvl|hbm\d?e?|dgxs|\d+gb|\d+g")
+MEMORY = re.compile(r"(\d+)(?:gb|gib|g)")
+
+
+def key(name: str) -> tuple[str, ...]:
+    """The words of a GPU's name that decide: 'NVIDIA GeForce RTX 4090' -> ('rtx', '4090')."""
+    text = re.sub(r"\((?:tm|r)\)|[™®]", " ", name.lower())
+    text = re.sub(r"(\d)\s+(gb|gib)\b", r"\1\2", text)  # '24 GB'
+    words = re.findall(r"[a-z0-9]+", re.sub(r"\bmax-?q\b", "maxq", text))
+    split: list[str] = []
+    for word in words:
+        # 'rtx4090', '4090ti', 'gtx1080ti' as people type them
+        match = re.fullmatch(r"(rtx|gtx|gt)?(\d{3,4})(ti|super|d)?", word)
+        split.extend(filter(None, match.groups())) if match else split.append(word)
+    return tuple(word for word in split if word not in NOISE)
+
+
+def family(name: str) -> tuple[str, ...]:
+    """The key without board form and memory."""
+    return tuple(word for word in key(name) if not FORM.fullmatch(word))
+
+
+class GpuIndex:
+    """Models by name and PCI id."""
+
+    def __init__(self, models: Sequence[GpuModel]) -> None:
+        self.models = models
+        self._by_key: dict[tuple[str, ...], list[GpuModel]] = {}
+        self._by_family: dict[tuple[str, ...], list[GpuModel]] = {}
+        self._by_pci: dict[str, list[GpuModel]] = {}
+        for model in models:
+            for spelling in dict.fromkeys([key(model.name), *map(key, model.aliases)]):
+                self._by_key.setdefault(spelling, []).append(model)
+            self._by_family.setdefault(family(model.name), []).append(model)
+            for device in model.pci_ids:
+                self._by_pci.setdefault(device.upper(), []).append(model)
+
+    def find(self, name: str) -> Optional[GpuModel]:
+        """The model that a name means, merged where several variants bear it; None where it isn't certain."""
+        text = name.strip()
+        if text.endswith(("...", "…")):
+            return self._cut(text.rstrip(".… "))
+        words = key(text)
+        if not words:
+            return None
+        found = self._by_key.get(words) or self._by_family.get(words)
+        if found:
+            return merge(found)
+        bare = tuple(word for word in words if not MEMORY.fullmatch(word))
+        sizes = [float(match.group(1)) for word in words if (match := MEMORY.fullmatch(word))]
+        if sizes and bare:
+            fitting = [m for m in self._by_key.get(bare, ()) if m.memory_gb is None or m.memory_gb in sizes]
+            return merge(fitting) if fitting else None
+        # A bare number: '4090' is an RTX 4090, whatever series; a number that several series have isn't told apart.
+        if words[0][0].isdigit():
+            prefixed = [self._by_key[k] for p in ("rtx", "gtx", "gt") if (k := (p, *words)) in self._by_key]
+            return merge(prefixed[0]) if len(prefixed) == 1 else None
+        return None
+
+    def _cut(self, start: str) -> Optional[GpuModel]:
+        """nvidia-smi's table cuts long names: certain only where all that fit are variants of one model."""
+        begin = start.lower()
+        fitting = [model for model in self.models if model.name.lower().startswith(begin)]
+        if len({family(model.name) for model in fitting}) != 1:
+            return None
+        return merge(fitting)
+
+    def find_by_pci(self, device_id: Optional[str]) -> Optional[GpuModel]:
+        """The model of a PCI device id; several models on one id are merged."""
+        if not device_id:
+            return None
+        return merge(self._by_pci.get(device_id.upper().replace("0X", "").zfill(4), ()))
+
+    def get(self, name: str) -> GpuModel:
+        """As find; raises UnknownName."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownName("GPU", name, self.names(), "envcheck matrix show gpus")
+        return found
+
+    def names(self) -> list[str]:
+        """All names, aliases and short forms, to search the nearest in."""
+        short = (re.sub(r"^(NVIDIA )?(GeForce |Tesla )?", "", model.name) for model in self.models)
+        return list(dict.fromkeys([*short, *(alias for model in self.models for alias in model.aliases)]))
+
+    def near(self, name: str, count: int) -> list[str]:
+        """The names nearest to `name`."""
+        return nearest(name, self.names(), count)
+
+
+def merge(models: Sequence[GpuModel]) -> Optional[GpuModel]:
+    """What all variants share, under their common name; None for none, or where their capability differs."""
+    if not models:
+        return None
+    first, *others = models
+    if not others:
+        return first
+    if any(other.capability != first.capability for other in others):
+        return None
+    changes: dict[str, Any] = {"name": _common_name([model.name for model in models])}
+    for field in msgspec.structs.fields(GpuModel):
+        if field.name in ("name", "architecture", "capability", "source", "checked", "note", "aliases"):
+            continue
+        values = [getattr(model, field.name) for model in models]
+        if any(value != values[0] for value in values):
+            changes[field.name] = field.default
+    return msgspec.structs.replace(first, aliases=tuple(model.name for model in models), note="", **changes)
+
+
+def _common_name(names: Sequence[str]) -> str:
+    common = commonprefix(list(names)).rstrip(" -(")
+    whole = all(re.match(r"[^A-Za-z0-9]|$", name[len(common) :]) for name in names)
+    if not whole:
+        common = re.sub(r"[\w]+$", "", common).rstrip(" -(")
+    return common if key(common) else " or ".join(names)
+
+
+def find_capability(rows: Iterable[Capability], capability: str) -> Optional[Capability]:
+    """The row of a capability in any spelling."""
+    try:
+        wanted = versions.capability(capability)
+    except ValueError:
+        return None
+    return next((row for row in rows if versions.capability(row.capability) == wanted), None)
+
+
+def compiles_for(rows: Iterable[Capability], capability: str, cuda: str) -> Optional[bool]:
+    """Is `cuda` between the first and the last toolkit that make code for the capability?"""
+    row = find_capability(rows, capability)
+    wanted = versions.find(cuda)
+    if row is None or wanted is None or row.first_cuda is None:
+        return None
+    release = Version(".".join(map(str, wanted.release[:2])))
+    return Version(row.first_cuda) <= release and (row.last_cuda is None or release <= Version(row.last_cuda))
+
+
+def kernels(rows: Sequence[Capability], compiled: Iterable[str], capability: str) -> Optional[str]:
+    """'sass' where machine code runs, 'ptx' where only the driver's JIT makes it run, None where nothing does.
+
+    Machine code runs on the same major and an equal or higher minor; with suffix 'a' on exactly its own, with 'f'
+    within its family (the same major). The GPUs of Jetson boards and discrete ones don't run each other's.
+    """
+    gpu = versions.capability(capability)
+    row = find_capability(rows, capability)
+    integrated = row is not None and row.integrated
+    by_ptx = False
+    for text in compiled:
+        code = versions.capability(text)
+        code_text, _, ptx = text.partition("+")
+        exact = code_text.endswith("a")
+        own = find_capability(rows, code_text)
+        alone = exact or integrated or (own is not None and own.integrated)
+        if code == gpu or (not alone and code[0] == gpu[0] and code[1] <= gpu[1]):
+            return "sass"
+        by_ptx = by_ptx or (bool(ptx) and not exact and not code_text.endswith("f") and code <= gpu)
+    return "ptx" if by_ptx else None
