@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
+from functools import cached_property
 from typing import Any, Optional
 
 import msgspec
@@ -15,28 +16,33 @@ from envcheck.errors import UnknownName, nearest
 from envcheck.matrix.rows import Capability, GpuModel
 
 # Words that name the maker or nothing at all; the model number and its suffixes decide.
-NOISE = frozenset({"nvidia", "corporation", "geforce", "tesla", "graphics", "gpu", "card", "generation", "edition"})
+NOISE = frozenset(
+    {"nvidia", "corporation", "geforce", "tesla", "graphics", "gpu", "card", "generation", "edition", "with", "design"}
+)
 # Words that tell variants of one model apart: board form and memory.
-FORM = re.compile(r"sxm\d?|pcie|nvl|hbm\d?e?|dgxs|\d+gb|\d+g")
-MEMORY = re.compile(r"(\d+)(?:gb|gib|g)")
+FORM = re.compile(r"sxm\d?|pcie|nvl|hbm\d?e?|dgxs|\d+gb?")
+MEMORY = re.compile(r"(\d+)gb?")
+_MARKS = re.compile(r"\((?:tm|r)\)|[™®]")
+_SIZE = re.compile(r"(\d)\s+(?:gb|gib)\b|(?<=\d)gib\b")
+_MAXQ = re.compile(r"\bmax-?q\b")
+_WORD = re.compile(r"[a-z0-9]+")
+_JOINED = re.compile(r"(rtx|gtx|gt)?(\d{3,4})(ti|super|d)?")  # 'rtx4090', '4090ti' as people type them
+_SLICE = re.compile(r"\s+MIG\s+\d\S*$|-\d+[QCAB]$", re.IGNORECASE)  # a MIG instance's or a vGPU's ending
 
 
 def key(name: str) -> tuple[str, ...]:
     """The words of a GPU's name that decide: 'NVIDIA GeForce RTX 4090' -> ('rtx', '4090')."""
-    text = re.sub(r"\((?:tm|r)\)|[™®]", " ", name.lower())
-    text = re.sub(r"(\d)\s+(gb|gib)\b", r"\1\2", text)  # '24 GB'
-    words = re.findall(r"[a-z0-9]+", re.sub(r"\bmax-?q\b", "maxq", text))
-    split: list[str] = []
-    for word in words:
-        # 'rtx4090', '4090ti', 'gtx1080ti' as people type them
-        match = re.fullmatch(r"(rtx|gtx|gt)?(\d{3,4})(ti|super|d)?", word)
-        split.extend(filter(None, match.groups())) if match else split.append(word)
-    return tuple(word for word in split if word not in NOISE)
+    text = _MAXQ.sub("maxq", _SIZE.sub(r"\1gb", _MARKS.sub(" ", name.lower())))
+    words: list[str] = []
+    for word in _WORD.findall(text):
+        match = _JOINED.fullmatch(word)
+        words.extend(filter(None, match.groups()) if match else (word,))
+    return tuple(word for word in words if word not in NOISE)
 
 
-def family(name: str) -> tuple[str, ...]:
-    """The key without board form and memory."""
-    return tuple(word for word in key(name) if not FORM.fullmatch(word))
+def family(words: tuple[str, ...]) -> tuple[str, ...]:
+    """A key without board form and memory."""
+    return tuple(word for word in words if not FORM.fullmatch(word))
 
 
 class GpuIndex:
@@ -44,45 +50,61 @@ class GpuIndex:
 
     def __init__(self, models: Sequence[GpuModel]) -> None:
         self.models = models
-        self._by_key: dict[tuple[str, ...], list[GpuModel]] = {}
-        self._by_family: dict[tuple[str, ...], list[GpuModel]] = {}
-        self._by_pci: dict[str, list[GpuModel]] = {}
-        for model in models:
-            for spelling in dict.fromkeys([key(model.name), *map(key, model.aliases)]):
-                self._by_key.setdefault(spelling, []).append(model)
-            self._by_family.setdefault(family(model.name), []).append(model)
+        self._by_name = {model.name.lower(): model for model in models}
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[str, ...], list[GpuModel]]:
+        found: dict[tuple[str, ...], list[GpuModel]] = {}
+        for model in self.models:
+            for words in dict.fromkeys([key(model.name), *map(key, model.aliases)]):
+                found.setdefault(words, []).append(model)
+        return found
+
+    @cached_property
+    def _by_family(self) -> dict[tuple[str, ...], list[GpuModel]]:
+        found: dict[tuple[str, ...], list[GpuModel]] = {}
+        for words, models in self._by_key.items():
+            found.setdefault(family(words), []).extend(models)
+        return {words: list(dict.fromkeys(models)) for words, models in found.items()}
+
+    @cached_property
+    def _by_pci(self) -> dict[str, list[GpuModel]]:
+        found: dict[str, list[GpuModel]] = {}
+        for model in self.models:
             for device in model.pci_ids:
-                self._by_pci.setdefault(device.upper(), []).append(model)
+                found.setdefault(device.upper(), []).append(model)
+        return found
 
     def find(self, name: str) -> Optional[GpuModel]:
         """The model that a name means, merged where several variants bear it; None where it isn't certain."""
-        text = name.strip()
+        text = _SLICE.sub("", name.strip())
+        printed = self._by_name.get(text.lower())  # as nvidia-smi prints it, with or without 'NVIDIA'
+        printed = printed or self._by_name.get(f"nvidia {text.lower()}")
+        if printed:
+            return printed
         if text.endswith(("...", "…")):
             return self._cut(text.rstrip(".… "))
         words = key(text)
         if not words:
             return None
-        found = self._by_key.get(words) or self._by_family.get(words)
-        if found:
-            return merge(found)
-        bare = tuple(word for word in words if not MEMORY.fullmatch(word))
-        sizes = [float(match.group(1)) for word in words if (match := MEMORY.fullmatch(word))]
-        if sizes and bare:
-            fitting = [m for m in self._by_key.get(bare, ()) if m.memory_gb is None or m.memory_gb in sizes]
-            return merge(fitting) if fitting else None
-        # A bare number: '4090' is an RTX 4090, whatever series; a number that several series have isn't told apart.
-        if words[0][0].isdigit():
-            prefixed = [self._by_key[k] for p in ("rtx", "gtx", "gt") if (k := (p, *words)) in self._by_key]
-            return merge(prefixed[0]) if len(prefixed) == 1 else None
+        # A bare number, '4090': whichever series has it, if only one has.
+        tries = [words, *((series, *words) for series in ("rtx", "gtx", "gt"))] if words[0][0].isdigit() else [words]
+        for spelled in tries:
+            found = self._by_key.get(spelled) or self._fitting(spelled)
+            if found:
+                return merge(found)
         return None
+
+    def _fitting(self, words: tuple[str, ...]) -> list[GpuModel]:
+        """Variants of the family that the words name, less those that contradict a form or memory in them."""
+        forms = [word for word in words if FORM.fullmatch(word)]
+        return [model for model in self._by_family.get(family(words), ()) if all(_agrees(model, w) for w in forms)]
 
     def _cut(self, start: str) -> Optional[GpuModel]:
         """nvidia-smi's table cuts long names: certain only where all that fit are variants of one model."""
         begin = start.lower()
-        fitting = [model for model in self.models if model.name.lower().startswith(begin)]
-        if len({family(model.name) for model in fitting}) != 1:
-            return None
-        return merge(fitting)
+        fitting = [m for m in self.models if m.name.lower().startswith((begin, f"nvidia {begin}"))]
+        return merge(fitting) if len({family(key(model.name)) for model in fitting}) == 1 else None
 
     def find_by_pci(self, device_id: Optional[str]) -> Optional[GpuModel]:
         """The model of a PCI device id; several models on one id are merged."""
@@ -107,6 +129,16 @@ class GpuIndex:
         return nearest(name, self.names(), count)
 
 
+def _agrees(model: GpuModel, form: str) -> bool:
+    """Does a word of form or memory in a name fit the model? 'sxm' and 'sxm4' fit each other; unknown memory fits."""
+    size = MEMORY.fullmatch(form)
+    if size and model.memory_gb is None:
+        return True
+    if size and model.memory_gb == float(size.group(1)):
+        return True
+    return any(word.startswith(form) or (form.startswith(word) and FORM.fullmatch(word)) for word in key(model.name))
+
+
 def merge(models: Sequence[GpuModel]) -> Optional[GpuModel]:
     """What all variants share, under their common name; None for none, or where their capability differs."""
     if not models:
@@ -127,7 +159,8 @@ def merge(models: Sequence[GpuModel]) -> Optional[GpuModel]:
 
 
 def _common_name(names: Sequence[str]) -> str:
-    common = commonprefix(list(names)).rstrip(" -(")
+    columns = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names))
+    common = "".join(letters[0] for letters in columns).rstrip(" -(")
     whole = all(re.match(r"[^A-Za-z0-9]|$", name[len(common) :]) for name in names)
     if not whole:
         common = re.sub(r"[\w]+$", "", common).rstrip(" -(")
