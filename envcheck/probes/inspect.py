@@ -1,0 +1,133 @@
+"""Inspects a live host (or a folder that stands for one): every probe side by side, all within one deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Optional
+
+import msgspec
+
+from envcheck.model.fact import Fact, unknown
+from envcheck.model.machine import Machine
+from envcheck.model.snapshot import Origin, Snapshot
+from envcheck.model.stack import Stack
+from envcheck.probes.probe import PROBES, Probe, Scene
+from envcheck.probes.runner import LiveRunner, NoRunner, Runner
+from envcheck.probes.tree import Tree, shown
+
+
+def inspect_host(
+    *,
+    root: Path = Path("/"),
+    runner: Optional[Runner] = None,
+    env: Optional[Mapping[str, str]] = None,
+    python: Optional[str] = None,
+    known: frozenset[str] = frozenset(),
+    deadline: float = 20.0,
+) -> Snapshot:
+    """The snapshot of this host, or of the machine whose files are under `root`.
+
+    Nothing of the patient is run or imported. With another root, nothing of the real machine gets in: no command is
+    run unless `runner` plays one back, and the environment is empty unless `env` tells it. `python` is an interpreter
+    whose environment is judged instead of the active one; `known` are the normalised names of distributions to report.
+    It returns within `deadline` seconds: what didn't answer is an unknown fact that says so.
+    """
+    tree = Tree(str(root))
+    scene = Scene(
+        tree=tree,
+        runner=runner or (LiveRunner() if tree.live else NoRunner()),
+        env=dict(os.environ if tree.live else {}) if env is None else dict(env),
+        python=python,
+        known=known,
+        ends=time.monotonic() + deadline,
+    )
+    with _children_stopped(scene.runner):
+        facts = _gather(scene, deadline)
+    machine = msgspec.structs.replace(Machine(), **_of("machine", facts))
+    stack = msgspec.structs.replace(Stack(), **_of("stack", facts))
+    kind = "container" if machine.container.value else "host"
+    remarks = tuple(facts["remarks"].value) if facts.get("remarks") else ()
+    snapshot = Snapshot(origin=Origin(kind), machine=machine, stack=stack, remarks=remarks)
+    try:
+        msgspec.json.encode(snapshot)
+    except UnicodeEncodeError:  # a file name that is no UTF-8 got through
+        return msgspec.convert(_printable(msgspec.to_builtins(snapshot)), Snapshot)
+    return snapshot
+
+
+def _of(part: str, facts: Mapping[str, Fact[Any]]) -> dict[str, Fact[Any]]:
+    return {name.partition(".")[2]: fact for name, fact in facts.items() if name.startswith(f"{part}.")}
+
+
+def _gather(scene: Scene, deadline: float) -> dict[str, Fact[Any]]:
+    """Run every probe in a thread of its own; what it hasn't said when time is over is unknown."""
+    facts: dict[str, Fact[Any]] = {}
+    threads = []
+    for probe in PROBES:
+        # Daemons: a probe that hangs in the kernel must not keep the process from its end.
+        thread = threading.Thread(target=_consume, args=(probe, scene, facts), name=probe.name, daemon=True)
+        thread.start()
+        threads.append(thread)
+    for thread in threads:
+        thread.join(max(0.0, scene.ends - time.monotonic()))
+    got = dict(facts)  # a late thread may still write into the other one
+    for probe in PROBES:
+        for field in probe.fields:
+            if field not in got:
+                got[field] = unknown(f"{_what(field)}: the {probe.name} probe did not answer in {deadline:g} s")
+    return got
+
+
+def _consume(probe: Probe, scene: Scene, facts: dict[str, Fact[Any]]) -> None:
+    try:
+        for field, fact in probe.inspect(scene):
+            facts[field] = fact
+    except Exception as failure:  # a fault of ours must not look like one of the machine
+        reason = f"the {probe.name} probe failed: {type(failure).__name__}: {shown(str(failure))[:200]}"
+        for field in probe.fields:
+            facts.setdefault(field, unknown(f"{_what(field)}: {reason} (a fault of envcheck, not of this machine)"))
+
+
+def _what(field: str) -> str:
+    """'machine.kernel' -> 'kernel version': the words of the field's own default."""
+    part, _, name = field.partition(".")
+    default: Fact[Any] = getattr(Machine() if part == "machine" else Stack(), name)
+    return default.unknown.rpartition(": ")[0]
+
+
+@contextmanager
+def _children_stopped(runner: Runner) -> Iterator[None]:
+    """Kill what the probes started when we are interrupted. TERM's default would end us without a chance to."""
+
+    def on_term(number: int, _frame: object) -> None:
+        runner.stop()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, on_term)
+    try:
+        yield
+    except BaseException:
+        runner.stop()
+        raise
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_printable(item) for item in value]
+    return value
