@@ -69,6 +69,8 @@ def find(rows: Iterable[Build], version: str, variant: Optional[str], platform: 
         return None
     same = [row for row in rows if versions.find(row.version) == wanted]
     tag = variant if variant is not None else versions.local_variant(version)
+    if tag is None and "+" in version and any(row.variant == version.partition("+")[2] for row in same):
+        tag = version.partition("+")[2]  # jaxlib's 'cuda12.cudnn89'
     if tag is not None:
         return next((row for row in same if row.variant == tag), None)
     default = [row for row in same if platform in row.default_on]
@@ -103,14 +105,14 @@ def supports_python(build: Build, python: str) -> Optional[bool]:
         return None
     short = Version(".".join(map(str, wanted.release[:2])))
     low, high = versions.find(build.python_min), versions.find(build.python_max)
-    if low is not None or high is not None:
-        return (low is None or low <= short) and (high is None or short <= high)
-    if build.requires_python:
+    if (low is not None and short < low) or (high is not None and high < short):
+        return False
+    if build.requires_python:  # it binds beside the files: abi3 wheels overstate
         try:
             return SpecifierSet(build.requires_python).contains(f"{short}.99" if len(wanted.release) < 3 else python)
         except InvalidSpecifier:
             return None
-    return None
+    return None if low is None and high is None else True
 
 
 def newest(

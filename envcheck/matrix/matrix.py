@@ -29,6 +29,7 @@ from envcheck.matrix.rows import (
     ImageVariable,
     Instance,
     KnownBad,
+    Policy,
     RuntimeFact,
     Symptom,
     Vulnerability,
@@ -146,6 +147,11 @@ class Matrix:
     def symptoms(self) -> tuple[Symptom, ...]:
         """Error texts and what they prove."""
         return self._reader.read("symptoms")
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """Sourced statements for a person, by topic."""
+        return self._reader.read("policies")
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:

@@ -138,6 +138,7 @@ class Build(Row, frozen=True):
     triton: Optional[str] = None
     capabilities: Optional[tuple[str, ...]] = None  # '7.0', '9.0a', PTX as '12.0+PTX'; None: unknown
     capabilities_from: str = ""
+    min_capability: Optional[str] = None  # lowest that it says it runs on, where the compiled list isn't known
     driver_min: str = ""
     wheel_tag: str = ""
     glibc: Optional[str] = None
@@ -156,7 +157,8 @@ class Companion(Row, frozen=True):
     package: str
     version: str
     framework: str = "torch"
-    relation: str = ""  # exact, range, prebuilt, none
+    # exact, range, any, none; prebuilt: a wheel built for it; by-framework: the framework's metadata asks for it
+    relation: str = ""
     requirement: str = ""  # specifier on the framework, '==2.1.2'
     framework_version: Optional[str] = None
     also_requires: str = ""
@@ -183,7 +185,7 @@ class FrameworkImage(Row, frozen=True):
     """An image of NVIDIA's catalogue that carries a framework (pytorch, tensorflow, jax, tritonserver, nemo …)."""
 
     reference: str  # 'nvcr.io/nvidia/pytorch:23.07-py3'
-    framework: str  # package name of what it is for: torch, tensorflow, jax …; '' where it is another product
+    framework: str = ""  # package name of what it is for: torch, tensorflow, jax …; '' where it is another product
     framework_version: Optional[str] = None
     cuda: Optional[str] = None
     cudnn: Optional[str] = None
@@ -319,6 +321,13 @@ class Symptom(Row, frozen=True):
     fix: tuple[str, ...] = ()
     literal: str = ""  # a plain piece of the pattern, for a quick test before the expression is run
     span: int = 1
+
+
+class Policy(Row, frozen=True):
+    """A sourced statement that no typed row holds: what a vendor promises, drops or warns of, for a person to read."""
+
+    topic: str  # package, 'cudnn', 'driver', 'cuda images', 'aws' …
+    text: str
 
 
 class Cause(Row, frozen=True):

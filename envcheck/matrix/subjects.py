@@ -43,6 +43,7 @@ SUBJECTS: dict[str, Subject] = {
         Subject("vulnerabilities", "vulnerability", rows.Vulnerability, ("id", "component", "branch")),
         Subject("host_compilers", "compiler", rows.HostCompiler, ("cuda",)),
         Subject("symptoms", "symptom", rows.Symptom, ("id",)),
+        Subject("policies", "policy", rows.Policy, ("topic", "text")),
         Subject("causes", "cause", rows.Cause, ("key",)),
     )
 }
