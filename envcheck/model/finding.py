@@ -52,6 +52,14 @@ class Finding(msgspec.Struct, frozen=True):
     line: Optional[int] = None
 
 
+class Suppressed(msgspec.Struct, frozen=True):
+    """A finding that doesn't count: the settings ignore it until a date, or the baseline has it already."""
+
+    finding: Finding
+    kind: Literal["ignored", "baseline"]
+    reason: str
+
+
 class Skip(msgspec.Struct, frozen=True):
     """A rule that could not judge, with the reason."""
 
@@ -77,7 +85,7 @@ class Tool(msgspec.Struct, frozen=True):
     version: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """What `envcheck doctor --format json` prints; findings root cause first."""
 
     schema: int
@@ -86,3 +94,4 @@ class Report(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     skipped: tuple[Skip, ...]
     summary: Summary
+    suppressed: tuple[Suppressed, ...] = ()  # by `check`: ignored by the settings, or in the baseline

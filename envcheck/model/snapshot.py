@@ -7,6 +7,7 @@ from typing import Optional
 import msgspec
 
 from envcheck.model.machine import Machine
+from envcheck.model.need import Need
 from envcheck.model.recipe import Recipe
 from envcheck.model.stack import Stack
 
@@ -27,6 +28,7 @@ class Wants(msgspec.Struct, frozen=True, omit_defaults=True):
     compile: Optional[bool] = None  # CUDA extensions will be compiled
     features: tuple[str, ...] = ()  # bf16, fp8, tf32, nvlink, mig
     gpus_requested: Optional[bool] = None  # the container was started with GPUs (--gpus, compose, pod)
+    need: Optional[Need] = None  # what the project's settings require
     source: str = ""
 
 
