@@ -35,7 +35,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
         total = self.report.summary
         for severity in ("error", "warning"):
             if getattr(total, severity):
-                return severity  # type: ignore[return-value]
+                return severity
         if total.verdict == "inconclusive":
             return "unknown"
         return "note" if total.note else "ok"
@@ -143,9 +143,7 @@ def items_of(judged: Judged, settings_path: str = "", settings_line: int = 1) ->
             mark = old.fingerprint if old else fingerprint(finding, cell.what)
             merged[key] = Item(finding, tuple(places), path, line, anchored, mark, suppressed)
     order: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
-    return tuple(
-        sorted(merged.values(), key=lambda item: (item.suppressed is not None, order[item.finding.severity]))
-    )
+    return tuple(sorted(merged.values(), key=lambda item: (item.suppressed is not None, order[item.finding.severity])))
 
 
 def _anchor(finding: Finding, cell: Cell, settings_path: str, settings_line: int) -> tuple[str, int, bool]:
