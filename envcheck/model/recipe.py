@@ -23,6 +23,11 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     no_deps: bool = False
     constrained: bool = False  # a constraint file is in force
     source: str = ""
+    sources: tuple[str, ...] = ()  # of each name, where the call goes over several lines
+
+    def where(self, index: int) -> str:
+        """The source of the name at `index`."""
+        return self.sources[index] if index < len(self.sources) else self.source
 
 
 class Base(msgspec.Struct, frozen=True, omit_defaults=True):
