@@ -118,7 +118,7 @@ def run() -> NoReturn:
 
 
 def _say(message: str, what_to_do: str = "") -> None:
-    from envcheck.report.text import clean
+    from envcheck.report.words import clean
 
     click.echo(clean(message), err=True)
     if what_to_do:

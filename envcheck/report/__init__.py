@@ -9,13 +9,21 @@ from typing import Optional
 import msgspec
 
 from envcheck.errors import UnknownName
-from envcheck.model.finding import Report
+from envcheck.model.gate import Gate, Judged
 
-# name -> (module with `render(report, options) -> str`, one line for --help)
+# name -> (module with `render(judged, options) -> str`, one line for --help)
 FORMATS: dict[str, tuple[str, str]] = {
     "text": ("envcheck.report.text", "for people"),
     "json": ("envcheck.report.json", "for programs; schema in docs/report.schema.json"),
+    "sarif": ("envcheck.report.sarif", "SARIF 2.1.0, for code scanning"),
+    "github": ("envcheck.report.github", "annotations of GitHub Actions"),
+    "markdown": ("envcheck.report.markdown", "for step summaries and comments"),
+    "junit": ("envcheck.report.junit", "JUnit XML, for test reports"),
+    "gitlab": ("envcheck.report.gitlab", "GitLab code quality"),
+    "html": ("envcheck.report.html", "one page without outside parts"),
 }
+# The text report of a gate is a table of its own; every other format reads both kinds.
+GATE_TEXT = "envcheck.report.table"
 
 
 def plain(text: str, style: str) -> str:
@@ -35,11 +43,12 @@ class RenderOptions(msgspec.Struct, frozen=True):
     paint: Callable[[str, str], str] = plain
     seconds: Optional[float] = None
     settings_path: str = ""  # where host findings are anchored in file-based formats
+    settings_line: int = 1
 
 
-def render(report: Report, name: str, options: RenderOptions) -> str:
-    """The report in format `name`, with a newline at its end; raises UnknownName."""
+def render(judged: Judged, name: str, options: RenderOptions) -> str:
+    """A report or a gate in format `name`, with a newline at its end; raises UnknownName."""
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
-    module = importlib.import_module(FORMATS[name][0])
-    return str(module.render(report, options))
+    where = GATE_TEXT if name == "text" and isinstance(judged, Gate) else FORMATS[name][0]
+    return str(importlib.import_module(where).render(judged, options))

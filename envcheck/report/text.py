@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Iterable
 from typing import Optional
 
@@ -11,20 +10,11 @@ from envcheck.model.finding import Finding, Report
 from envcheck.model.machine import Gpu, Machine
 from envcheck.model.stack import Package, Stack
 from envcheck.report import RenderOptions
+from envcheck.report.words import clean, count
 
 MARK = {"error": "✗", "warning": "!", "note": "·"}
 SHOWN_PACKAGES = 8
 SHOWN_SKIPS = 3
-
-
-def clean(text: str) -> str:
-    """`text` without control characters (terminal escapes in a device name must not reach the terminal)."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)
-
-
-def count(number: int, noun: str) -> str:
-    """'1 error', '2 errors'."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def render(report: Report, options: RenderOptions) -> str:
@@ -36,9 +26,9 @@ def render(report: Report, options: RenderOptions) -> str:
     loud = [f for f in report.findings if f.severity != "note"]
     notes = [f for f in report.findings if f.severity == "note"]
     for finding in loud:
-        lines += [*_finding(finding, options), ""]
+        lines += [*finding_lines(finding, options), ""]
     for finding in notes:
-        lines += _finding(finding, options) if options.verbose else _note(finding, options)
+        lines += finding_lines(finding, options) if options.verbose else _note(finding, options)
     if notes:
         lines.append("")
     for remark in report.snapshot.remarks:
@@ -192,7 +182,8 @@ def stack_line(report: Report, options: RenderOptions) -> str:
     return " · ".join(parts)
 
 
-def _finding(finding: Finding, options: RenderOptions) -> list[str]:
+def finding_lines(finding: Finding, options: RenderOptions) -> list[str]:
+    """A finding as lines: its message, evidence, fixes and what to send."""
     paint = options.paint
     where = f"{finding.path}:{finding.line}: " if finding.path and finding.line else ""
     head = f"{MARK[finding.severity]} {finding.rule}  {clean(where + finding.message)}"
