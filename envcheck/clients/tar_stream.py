@@ -54,8 +54,11 @@ class Entry(msgspec.Struct, frozen=True):
     data: Optional[bytes] = None
 
 
-def walk(read: Read) -> Iterator[Entry]:
-    """The members that tell, and every whiteout ('.wh.…'), in the archive's order. Raises Broken."""
+def walk(read: Read, prefix: str = "") -> Iterator[Entry]:
+    """The members that tell, and every whiteout ('.wh.…'), in the archive's order. Raises Broken.
+
+    `prefix` is where the archive's root stands ('usr/lib/').
+    """
     longname = ""
     pax: dict[str, str] = {}
     kept = kept_bytes = 0
@@ -71,7 +74,7 @@ def walk(read: Read) -> Iterator[Entry]:
             elif kind == b"x":
                 pax = _pax(body)
             continue
-        path = _clean(pax.get("path") or longname or _name(header))
+        path = prefix + _clean(pax.get("path") or longname or _name(header))
         if pax.get("size", "").isdigit():
             size = int(pax["size"])
         longname, pax = "", {}
