@@ -18,6 +18,7 @@ from envcheck.matrix.rows import Capability, GpuModel
 # Words that name the maker or nothing at all; the model number and its suffixes decide.
 NOISE = frozenset(
     {"nvidia", "corporation", "geforce", "tesla", "graphics", "gpu", "card", "generation", "edition", "with", "design"}
+    | {"grid"}  # vGPU profiles
 )
 # Words that tell variants of one model apart: board form and memory.
 FORM = re.compile(r"sxm\d?|pcie|nvl|hbm\d?e?|dgxs|\d+gb?")
@@ -37,7 +38,7 @@ def key(name: str) -> tuple[str, ...]:
     for word in _WORD.findall(text):
         match = _JOINED.fullmatch(word)
         words.extend(filter(None, match.groups()) if match else (word,))
-    return tuple(word for word in words if word not in NOISE)
+    return tuple("laptop" if word == "mobile" else word for word in words if word not in NOISE)
 
 
 def family(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -148,7 +149,8 @@ def merge(models: Sequence[GpuModel]) -> Optional[GpuModel]:
         return first
     if any(other.capability != first.capability for other in others):
         return None
-    changes: dict[str, Any] = {"name": _common_name([model.name for model in models])}
+    shared = [alias for alias in first.aliases if all(alias in other.aliases for other in others)]
+    changes: dict[str, Any] = {"name": shared[0] if shared else _common_name([model.name for model in models])}
     for field in msgspec.structs.fields(GpuModel):
         if field.name in ("name", "architecture", "capability", "source", "checked", "note", "aliases"):
             continue

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional
 
 from envcheck import versions
-from envcheck.matrix import builds, drivers, gpus, images
+from envcheck.matrix import builds, drivers, gpus, images, security
 from envcheck.matrix.gpus import GpuIndex
 from envcheck.matrix.rows import (
     Build,
@@ -305,6 +305,10 @@ class Matrix:
         """
         return builds.newest(self, package, version, tuple(capabilities), driver, python, cuda, os)
 
+    def supports_python(self, build: Build, python: str) -> Optional[bool]:
+        """Is there a wheel of this build for the Python ('3.11' or '3.11.9')? None: not known."""
+        return builds.supports_python(build, python)
+
     def companions_of(self, package: str, version: str = "") -> tuple[Companion, ...]:
         """Rows of a companion (torchvision, xformers …), newest first; `version` is whole or leading parts."""
         return builds.select_companions(self._part("companions", builds.normal(package)), version)
@@ -346,6 +350,10 @@ class Matrix:
     def vulnerabilities(self, component: str) -> tuple[Vulnerability, ...]:
         """Vulnerabilities of a component: 'nvidia-container-toolkit', 'gpu-operator', 'runc', 'nvidia-driver-linux'."""
         return tuple(row for row in self.vulnerability_rows if row.component == component)
+
+    def open_vulnerabilities(self, component: str, version: str) -> tuple[Vulnerability, ...]:
+        """Those that `version` of the component still has; of a driver, by its branch. See security.open_in."""
+        return security.open_in(self.vulnerability_rows, component, version)
 
     def meaning(self, cause: str) -> str:
         """What a cause key means; '' for an unknown one."""
