@@ -9,7 +9,7 @@ from typing import Optional
 
 import click
 
-from envcheck.cli.options import emit, no_color_option, paint, split_ids, wants_color, width
+from envcheck.cli.options import emit, no_color_option, paint, split_formats, split_ids, wants_color, width
 
 STARTED = time.perf_counter()
 
@@ -35,7 +35,7 @@ Examples:
     multiple=True,
     default=("text",),
     show_default=True,
-    help="text, json …; may be repeated, each with its own file.",
+    help="text, json, sarif, github, markdown, junit, gitlab, html; may be repeated, each with its own file.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file.")
 @click.option(
@@ -72,15 +72,11 @@ def command(
     TARGET is nothing (this host), a file with a pasted report, or '-' for standard input.
     """
     from envcheck import matrix as matrices
-    from envcheck.errors import UnknownName
     from envcheck.pipeline import exit_code, judge
-    from envcheck.report import FORMATS, RenderOptions, render
+    from envcheck.report import RenderOptions, render
     from envcheck.targets import Inspection, inspect_target
 
-    wanted = [(name, Path(file) if file else None) for name, _, file in (f.partition(":") for f in formats)]
-    for name, _ in wanted:
-        if name not in FORMATS:
-            raise UnknownName("format", name, FORMATS)
+    wanted = split_formats(formats)
     matrix = matrices.load()
     snap = inspect_target(target, Inspection(python=python, deadline=deadline), matrix)
     report = judge(snap, matrix, select=split_ids(select), ignore=split_ids(ignore), wants_gpu=require_gpu)

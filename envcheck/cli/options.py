@@ -12,7 +12,7 @@ from typing import Any, Optional, TypeVar
 
 import click
 
-from envcheck.errors import UsageError
+from envcheck.errors import UnknownName, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,3 +84,14 @@ def no_color_option(command: F) -> F:
 def split_ids(values: tuple[str, ...]) -> tuple[str, ...]:
     """'DRV101,GPU201' and repeated options are the same."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def split_formats(values: tuple[str, ...]) -> list[tuple[str, Optional[Path]]]:
+    """'sarif:out.sarif' as (name, file); raises UnknownName before anything is inspected."""
+    from envcheck.report import FORMATS
+
+    wanted = [(name, Path(file) if file else None) for name, _, file in (value.partition(":") for value in values)]
+    for name, _ in wanted:
+        if name not in FORMATS:
+            raise UnknownName("format", name, FORMATS)
+    return wanted

@@ -1,0 +1,61 @@
+"""`envcheck explain`: the page of one rule."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from envcheck.cli.options import no_color_option, paint, wants_color, width
+
+EPILOG = """\b
+Examples:
+  envcheck explain DRV101
+  envcheck explain driver-too-old-for-cuda
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("rule")
+@no_color_option
+def command(rule: str, no_color: bool) -> None:
+    """Print the page of RULE (its id or slug): what it finds, why it matters, how it is decided, the fix, sources."""
+    import sys
+
+    from envcheck.errors import UnknownName
+    from envcheck.rules import ALL
+
+    wanted = rule.strip()
+    found = next((r for r in ALL if wanted.upper() == r.id or wanted.lower() == r.slug), None)
+    if found is None:
+        raise UnknownName("rule", rule, [*(r.id for r in ALL), *(r.slug for r in ALL)], "envcheck rules")
+    color = wants_color(sys.stdout, no_color)
+    head = f"{found.id} {found.slug}"
+    click.echo(f"{paint(head, 'bold') if color else head}   {found.severity}\n")
+    _, _, body = found.page.partition("\n")
+    click.echo("\n".join(textwrap.wrap(found.title, width())) + "\n")
+    for label, text in _sections(body):
+        lead = f"{label:<8} " if label else ""
+        click.echo(
+            textwrap.fill(
+                text,
+                width(),
+                initial_indent=f"  {lead}",
+                subsequent_indent=" " * (2 + len(lead)),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+
+
+def _sections(body: str) -> list[tuple[str, str]]:
+    """('why', text) … of 'Why: text'; text before the first label has none."""
+    sections: list[tuple[str, str]] = []
+    for line in textwrap.dedent(body).splitlines():
+        word, colon, rest = line.partition(":")
+        if colon and word.isalpha() and word[:1].isupper() and not line.startswith(" "):
+            sections.append((word.lower(), rest.strip()))
+        elif line.strip():
+            label, text = sections.pop() if sections else ("", "")
+            sections.append((label, f"{text} {line.strip()}".strip()))
+    return sections
