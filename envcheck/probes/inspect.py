@@ -17,6 +17,7 @@ from envcheck.model.fact import Fact, unknown
 from envcheck.model.machine import Machine
 from envcheck.model.snapshot import Origin, Snapshot
 from envcheck.model.stack import Stack
+from envcheck.probes.package_db import PackageDatabase
 from envcheck.probes.probe import PROBES, Probe, Scene
 from envcheck.probes.runner import LiveRunner, NoRunner, Runner
 from envcheck.probes.tree import Tree, shown
@@ -46,14 +47,14 @@ def inspect_host(
         python=python,
         known=known,
         ends=time.monotonic() + deadline,
+        database=PackageDatabase(tree),
     )
     with _children_stopped(scene.runner):
         facts = _gather(scene, deadline)
     machine = msgspec.structs.replace(Machine(), **_of("machine", facts))
     stack = msgspec.structs.replace(Stack(), **_of("stack", facts))
     kind = "container" if machine.container.value else "host"
-    remarks = tuple(facts["remarks"].value) if facts.get("remarks") else ()
-    snapshot = Snapshot(origin=Origin(kind), machine=machine, stack=stack, remarks=remarks)
+    snapshot = Snapshot(origin=Origin(kind), machine=machine, stack=stack)
     try:
         msgspec.json.encode(snapshot)
     except UnicodeEncodeError:  # a file name that is no UTF-8 got through
@@ -80,14 +81,14 @@ def _gather(scene: Scene, deadline: float) -> dict[str, Fact[Any]]:
     for probe in PROBES:
         for field in probe.fields:
             if field not in got:
-                got[field] = unknown(f"{_what(field)}: the {probe.name} probe did not answer in {deadline:g} s")
+                got[field] = unknown(f"{_what(field)}: did not answer in {deadline:g} s ({probe.name} probe)")
     return got
 
 
 def _consume(probe: Probe, scene: Scene, facts: dict[str, Fact[Any]]) -> None:
     try:
-        for field, fact in probe.inspect(scene):
-            facts[field] = fact
+        for field, fact in probe.inspect(scene):  # one by one: what it has learnt stays when it fails or hangs
+            facts[field] = fact  # noqa: PERF403
     except Exception as failure:  # a fault of ours must not look like one of the machine
         reason = f"the {probe.name} probe failed: {type(failure).__name__}: {shown(str(failure))[:200]}"
         for field in probe.fields:

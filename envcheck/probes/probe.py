@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 from envcheck.model.fact import Fact, known, unknown
+from envcheck.probes.package_db import PackageDatabase
 from envcheck.probes.runner import Runner
 from envcheck.probes.tree import Tree, Unreadable
 
@@ -23,6 +24,7 @@ class Scene(NamedTuple):
     python: Optional[str]
     known: frozenset[str]
     ends: float
+    database: PackageDatabase
 
     @property
     def left(self) -> float:
@@ -69,7 +71,8 @@ PROBES: tuple[Probe, ...] = (
         "system",
         _fields(
             "machine",
-            "os kernel arch wsl jetson hypervisor container ram_bytes shm_bytes memlock_bytes disk_free_bytes rdma cloud",
+            "os kernel arch wsl jetson hypervisor container ram_bytes shm_bytes memlock_bytes"
+            " disk_free_bytes rdma cloud",
         )
         + _fields("stack", "distro glibc glibcxx arch env"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Optional, Protocol
+from typing import NamedTuple, Optional, Protocol
 
 import msgspec
 
@@ -53,10 +54,17 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+class Stall(NamedTuple):
+    """Once `after` stands in the output, silence of `seconds` ends the child as if its time were over."""
+
+    after: bytes
+    seconds: float
+
+
 class Runner(Protocol):
     """Whatever runs a child: the live system, or a recording."""
 
-    def run(self, argv: Sequence[str], *, timeout: float) -> Run:
+    def run(self, argv: Sequence[str], *, timeout: float, stall: Optional[Stall] = None) -> Run:
         """Run `argv` (an absolute path first) for at most `timeout` seconds; never raises for what the child does."""
 
     def stop(self) -> None:
@@ -66,7 +74,7 @@ class Runner(Protocol):
 class NoRunner:
     """Runs nothing: for a folder that stands in for a machine."""
 
-    def run(self, argv: Sequence[str], *, timeout: float) -> Run:
+    def run(self, argv: Sequence[str], *, timeout: float, stall: Optional[Stall] = None) -> Run:
         """A Run that was not started."""
         return Run(tuple(argv), not_started="nothing is run for a recorded machine")
 
@@ -84,7 +92,7 @@ class LiveRunner:
         self._lock = threading.Lock()
         self._live: set[int] = set()
 
-    def run(self, argv: Sequence[str], *, timeout: float) -> Run:
+    def run(self, argv: Sequence[str], *, timeout: float, stall: Optional[Stall] = None) -> Run:
         """See Runner. The whole process group is killed at the end, so no grandchild stays."""
         ends = time.monotonic() + timeout
         try:
@@ -104,7 +112,7 @@ class LiveRunner:
             self._live.add(child.pid)
         collected = {"out": bytearray(), "err": bytearray()}
         try:
-            capped = self._collect(child, collected, ends)
+            capped = self._collect(child, collected, ends, stall)
             ended = _ended(child.pid)
         finally:
             gone = self._finish(child)
@@ -125,17 +133,20 @@ class LiveRunner:
         for group in groups:
             _kill_group(group)
 
-    def _collect(self, child: subprocess.Popen[bytes], collected: dict[str, bytearray], ends: float) -> bool:
+    def _collect(
+        self, child: subprocess.Popen[bytes], collected: dict[str, bytearray], ends: float, stall: Optional[Stall]
+    ) -> bool:
         """Read both pipes until the child is gone or its time is over; True where it wrote more than the cap."""
         with selectors.DefaultSelector() as selector:
             for name, pipe in (("out", child.stdout), ("err", child.stderr)):
                 assert pipe is not None
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ, name)
+            quiet = float("inf")
             while True:
                 # A grandchild may hold the pipes open: so the child's own end counts, not the end of its output.
                 ended = _ended(child.pid)
-                left = ends - time.monotonic()
+                left = min(ends, quiet) - time.monotonic()
                 if left <= 0 and not ended:
                     return False
                 wait = 0.0 if ended else min(left, 0.05)
@@ -147,6 +158,8 @@ class LiveRunner:
                     if not data:
                         selector.unregister(key.fileobj)
                     collected[key.data] += data
+                    if stall and stall.after in collected["out"]:
+                        quiet = time.monotonic() + stall.seconds
                     if len(collected[key.data]) > self._cap:
                         del collected[key.data][self._cap :]
                         return True
@@ -180,7 +193,5 @@ def _ended(pid: int) -> bool:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass

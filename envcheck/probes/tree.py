@@ -70,11 +70,12 @@ class Tree:
         try:
             return os.stat(self.outside(path), follow_symlinks=self.live)
         except OSError as failure:
-            return self._absent(path, failure)
+            self._check_absent(path, failure)
+            return None
         except ValueError as failure:
             raise Unreadable(f"{shown(path)!r}: {failure}") from failure
 
-    def _absent(self, path: str, failure: OSError) -> None:
+    def _check_absent(self, path: str, failure: OSError) -> None:
         if failure.errno in _ABSENT:
             return
         raise Unreadable(f"{shown(path)}: {failure.strerror}") from failure
@@ -103,7 +104,8 @@ class Tree:
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             return os.open(place, flags if self.live else flags | os.O_NOFOLLOW)
         except OSError as failure:
-            return self._absent(path, failure)
+            self._check_absent(path, failure)
+            return None
         except ValueError as failure:
             raise Unreadable(f"{shown(path)!r}: {failure}") from failure
 
@@ -148,7 +150,7 @@ class Tree:
                     if len(found) >= MAX_NAMES:
                         raise Unreadable(f"{shown(path)}: more than {MAX_NAMES} entries")
         except OSError as failure:
-            self._absent(path, failure)
+            self._check_absent(path, failure)
             return []
         except ValueError as failure:
             raise Unreadable(f"{shown(path)!r}: {failure}") from failure
