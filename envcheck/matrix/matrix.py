@@ -21,17 +21,21 @@ from envcheck.matrix.rows import (
     CudaImage,
     CudaRelease,
     Cudnn,
+    Distro,
     DriverBranch,
     ForwardCompat,
     FrameworkImage,
     GpuModel,
     HostCompiler,
     ImageVariable,
+    Install,
     Instance,
     KnownBad,
     Policy,
+    PythonSource,
     RuntimeFact,
     Symptom,
+    Tool,
     Vulnerability,
     WheelPin,
 )
@@ -152,6 +156,26 @@ class Matrix:
     def policies(self) -> tuple[Policy, ...]:
         """Sourced statements for a person, by topic."""
         return self._reader.read("policies")
+
+    @cached_property
+    def installs(self) -> tuple[Install, ...]:
+        """How pip gets a framework, and which packages compile when they are installed."""
+        return self._reader.read("installs")
+
+    @cached_property
+    def distros(self) -> tuple[Distro, ...]:
+        """Distributions that CUDA images are made of."""
+        return self._reader.read("distros")
+
+    @cached_property
+    def pythons(self) -> tuple[PythonSource, ...]:
+        """Where an image's Python comes from."""
+        return self._reader.read("pythons")
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        """Installers that Dockerfiles pin."""
+        return self._reader.read("tools")
 
     @cached_property
     def causes(self) -> tuple[Cause, ...]:

@@ -335,3 +335,51 @@ class Cause(Row, frozen=True):
 
     key: str
     meaning: str
+
+
+class Install(Row, frozen=True):
+    """How pip gets a package: requirement, index, who brings the CUDA libraries. Text fields are templates."""
+
+    package: str
+    libraries: Literal["wheel", "system", "compile"]  # compile: built from source at install, needs nvcc
+    requirement: str  # 'torch=={version}+{variant}'
+    versions: str = ""  # specifier of the releases that the row is for
+    index: str = ""  # '' is the default index
+    requires: bool = False  # name the pins of the build row too
+    without: tuple[str, ...] = ()  # … but not these
+    companions: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    module: str = ""  # what Python imports
+    keep: tuple[str, ...] = ()  # what pip must not replace in NVIDIA's image of this framework
+    conda: str = ""
+    conda_note: str = ""
+    caution: str = ""
+
+
+class Distro(Row, frozen=True):
+    """A distribution that CUDA images are made of."""
+
+    name: str  # 'ubuntu22.04', as in the tag
+    glibc: str
+    supported_until: str  # YYYY-MM, standard support
+
+
+class PythonSource(Row, frozen=True):
+    """Where an image's Python comes from: the distribution's package, or a build that uv fetches and checks."""
+
+    python: str  # 'X.Y'
+    origin: Literal["apt", "uv"]
+    distro: str = ""  # apt: which
+    packages: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    executable: str = ""
+    version: str = ""  # uv: which patch release
+
+
+class Tool(Row, frozen=True):
+    """An installer that Dockerfiles pin."""
+
+    name: str
+    version: str
+    python: str  # specifier of the interpreters that it runs on
+    hashes: tuple[str, ...] = ()

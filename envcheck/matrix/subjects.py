@@ -31,7 +31,11 @@ SUBJECTS: dict[str, Subject] = {
         Subject("cudnn", "cudnn", rows.Cudnn, ("record", "version", "cuda", "package")),
         Subject("builds", "build", rows.Build, ("package", "version", "variant"), folder=True),
         Subject(
-            "companions", "companion", rows.Companion, ("package", "version", "relation", "requirement"), folder=True
+            "companions",
+            "companion",
+            rows.Companion,
+            ("package", "version", "relation", "requirement", "framework_version"),
+            folder=True,
         ),
         Subject("pins", "pin", rows.WheelPin, ("framework", "version", "machine", "package"), folder=True),
         Subject("framework_images", "image", rows.FrameworkImage, ("reference",), folder=True),
@@ -45,5 +49,9 @@ SUBJECTS: dict[str, Subject] = {
         Subject("symptoms", "symptom", rows.Symptom, ("id",)),
         Subject("policies", "policy", rows.Policy, ("topic", "text")),
         Subject("causes", "cause", rows.Cause, ("key",)),
+        Subject("installs", "install", rows.Install, ("package", "versions")),
+        Subject("distros", "distro", rows.Distro, ("name",)),
+        Subject("pythons", "python", rows.PythonSource, ("python", "origin", "distro")),
+        Subject("tools", "tool", rows.Tool, ("name", "version")),
     )
 }
