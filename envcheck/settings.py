@@ -112,9 +112,10 @@ def parse_specifier(text: str) -> str:
     if re.fullmatch(r"\d+(\.\d+)*", wanted):
         wanted = f"=={wanted}.*"
     try:
-        return str(SpecifierSet(wanted))
+        SpecifierSet(wanted)
     except InvalidSpecifier:
         raise ValueError(f"{text!r} is no version specifier; write '>=2.1,<2.3'") from None
+    return wanted
 
 
 def _count(value: Union[int, str, None]) -> str:

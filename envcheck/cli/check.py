@@ -80,7 +80,7 @@ def command(
     from envcheck.baseline import baseline_of, load_baseline, render_baseline
     from envcheck.errors import UsageError
     from envcheck.gate import How, exit_code, run_gate
-    from envcheck.report import RenderOptions, render
+    from envcheck.report import RenderOptions, plain, render
     from envcheck.settings import find_settings, load_settings
 
     wanted = split_formats(formats)
@@ -116,7 +116,7 @@ def command(
             seconds=time.perf_counter() - STARTED if where is None else None,
             settings_path=project.need.path,
             settings_line=project.need.line or 1,
-            **({"paint": paint} if color else {}),
+            paint=paint if color else plain,
         )
         emit(render(gate, name, options), where)
     if update_baseline:

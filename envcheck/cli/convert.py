@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Turn REPORT, the JSON of `doctor` or `check` ('-' for standard input), into other formats. Exits 0."""
     from envcheck.model.gate import Gate
-    from envcheck.report import RenderOptions, render
+    from envcheck.report import RenderOptions, plain, render
 
     wanted = split_formats(formats)
     judged = read_judged(report)
@@ -55,9 +55,7 @@ def command(
     for place, (name, file) in enumerate(wanted):
         where = file or (output if place == 0 else None)
         color = where is None and wants_color(sys.stdout, no_color)
-        options = RenderOptions(
-            verbose=verbose, width=width(), settings_path=anchor, **({"paint": paint} if color else {})
-        )
+        options = RenderOptions(verbose=verbose, width=width(), paint=paint if color else plain, settings_path=anchor)
         emit(render(judged, name, options), where)
 
 
@@ -81,8 +79,9 @@ def read_judged(name: str) -> Judged:
         raise UsageError(f"{name} is larger than {MAX_BYTES // 2**20} MB", "No report of mine is.")
     try:
         head = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        kind = Gate if "cells" in head else Report
-        judged: Judged = msgspec.json.decode(data, type=kind)
+        judged: Judged = (
+            msgspec.json.decode(data, type=Gate) if "cells" in head else msgspec.json.decode(data, type=Report)
+        )
         if judged.schema != 1:
             raise UsageError(f"{name} is of schema {judged.schema}, and I know 1", "Use a newer envcheck.")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:

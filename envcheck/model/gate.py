@@ -149,13 +149,9 @@ def items_of(judged: Judged, settings_path: str = "", settings_line: int = 1) ->
 def _anchor(finding: Finding, cell: Cell, settings_path: str, settings_line: int) -> tuple[str, int, bool]:
     if finding.path:
         return finding.path, finding.line or 1, False
-    origin = cell.report.snapshot.origin if cell.report else None
-    if origin is not None and origin.kind in FILE_KINDS and origin.name:
-        return origin.name, 1, False
+    snap = cell.report.snapshot if cell.report else None
+    if snap is not None and snap.recipe is not None and snap.recipe.files:
+        return snap.recipe.files[0], 1, False
+    if snap is not None and snap.origin.kind == "report" and snap.origin.name:
+        return snap.origin.name, 1, False
     return settings_path, settings_line, True
-
-
-# Origins whose name is the file that was judged, so that a finding without a place of its own is about that file.
-FILE_KINDS = frozenset(
-    {"dockerfile", "compose", "requirements", "lock", "pod", "devcontainer", "conda", "report", "settings", "file"}
-)

@@ -26,7 +26,8 @@ def render(judged: Judged, options: RenderOptions) -> str:
         xml.add_testsuite(suite)
     xml.update_statistics()  # type: ignore[no-untyped-call]
     text = xml.tostring()  # type: ignore[no-untyped-call]
-    return (text.decode() if isinstance(text, bytes) else str(text)).rstrip() + "\n"
+    body = text.decode() if isinstance(text, bytes) else str(text)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body.rstrip()}\n'
 
 
 def _case(cell: Cell, where: str, failing: tuple[Severity, ...]) -> TestCase:

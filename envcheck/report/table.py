@@ -27,6 +27,7 @@ def render(gate: Gate, options: RenderOptions) -> str:
     for cell in gate.cells:
         if cell.state == "unknown":
             lines += [*_unknown(cell, options), ""]
+    lines += _not_judged(gate, options)
     hidden = len(counted) - len(loud)
     rest = []
     if hidden:
@@ -103,3 +104,14 @@ def _unknown(cell: Cell, options: RenderOptions) -> list[str]:
     reasons = list(dict.fromkeys(flat(skip.reason) for skip in cell.report.skipped))
     told = "; ".join(reasons if options.verbose else reasons[:3])
     return [options.paint(f"? {flat(cell.name)} is inconclusive: {told or 'too little could be read'}", "unknown")]
+
+
+def _not_judged(gate: Gate, options: RenderOptions) -> list[str]:
+    """Requirements that a described machine can't answer: said, so that nobody takes them for passed."""
+    lines = []
+    for cell in gate.cells:
+        if cell.report is not None and cell.state != "unknown":
+            reasons = [f"{skip.rule} ({flat(skip.reason)})" for skip in cell.report.skipped if skip.rule[:3] == "SET"]
+            if reasons:
+                lines.append(options.paint(f"Not judged for {flat(cell.name)}: {', '.join(reasons)}", "dim"))
+    return lines

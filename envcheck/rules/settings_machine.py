@@ -86,7 +86,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                     need,
                     "require.gpu.memory",
                     f">= {_size(wanted.memory_bytes)}",
-                    (f"memory of {name}", _size(gpu.memory_mib * 2**20), source),
+                    (f"memory of {name}", f"{gpu.memory_mib / 1024:.3g} GB", source),
                 )
     if open_questions:
         raise UnknownFact("; ".join(dict.fromkeys(open_questions)))
@@ -153,7 +153,7 @@ def _has(gpu: Gpu, feature: str, snap: Snapshot, matrix: Matrix) -> Optional[boo
 
 
 def _size(number: int) -> str:
-    return f"{number / 1e9:.3g} GB"
+    return f"{number / 1e9:.0f} GB" if number >= 1e11 else f"{number / 1e9:.3g} GB"
 
 
 @rule("SET121", "shm-below-requirement", "error", cause="shm-too-small", rank=70)

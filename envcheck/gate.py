@@ -1,0 +1,276 @@
+"""The gate: judges all that the settings name against every target."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fnmatch
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import msgspec
+
+from envcheck import __version__
+from envcheck.errors import EnvcheckError, UsageError
+from envcheck.inspection import Description, Inspection
+from envcheck.machines import describe_machine, pair
+from envcheck.model.finding import SEVERITIES, Finding, Report, Severity, Suppressed, Tool
+from envcheck.model.gate import HOST, LIVE, MACHINE, Cell, Gate, fingerprint, summarise
+from envcheck.model.need import Need
+from envcheck.model.snapshot import Origin, Snapshot, Wants
+from envcheck.pipeline import judge
+from envcheck.settings import Project
+from envcheck.settings_tables import Ignore
+from envcheck.targets import inspect_files, inspect_target
+
+if TYPE_CHECKING:
+    from envcheck.matrix.matrix import Matrix
+
+THIS = ("this", "host")
+MAGIC = frozenset("*?[")
+OURS = "SET"  # the family that judges by the settings
+
+
+class How(msgspec.Struct, frozen=True):
+    """What the command line says besides the settings; `today` decides which ignores have expired."""
+
+    today: dt.date
+    targets: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fail_on: Optional[str] = None
+    require_gpu: bool = False
+    python: Optional[str] = None
+    deadline: float = 20.0
+    known: frozenset[str] = frozenset()  # fingerprints of the baseline
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A column: its name and what is known of it; `failure` says why nothing is."""
+
+    name: str
+    snap: Optional[Snapshot] = None
+    failure: str = ""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A row: a file's container or an image; `failure` says why it could not be read."""
+
+    name: str
+    snap: Optional[Snapshot] = None
+    failure: str = ""
+
+
+def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
+    """Every row on every column; without targets the files are judged by themselves. Raises UsageError."""
+    targets = [_target(name, how, matrix) for name in _target_names(project, how)]
+    rows = list(_rows(project, matrix, how))
+    if not rows and not targets:
+        targets = [_target("this", how, matrix)]
+    cells: list[Cell] = []
+    if targets:
+        cells += [_machine_cell(target, bool(rows), project, matrix, how) for target in targets]
+    columns: list[Optional[Target]] = [*targets] or [None]
+    for row in rows:
+        cells += [_cell(row, target, project, matrix, how) for target in columns]
+    expired = project.expired(how.today)
+    if expired:
+        need = Need(expired=expired, path=project.need.path, line=project.need.line)
+        snap = Snapshot(origin=Origin("settings", project.need.path), wants=Wants(need=need))
+        cells.append(_judged(project.need.path, "", snap, project, matrix, how, select=("SET201",)))
+    fail_on = how.fail_on or project.settings.fail_on
+    tool = Tool("envcheck", __version__)
+    return Gate(1, tool, project.need.path, fail_on, tuple(cells), summarise(cells))
+
+
+def exit_code(gate: Gate) -> int:
+    """0 clean · 1 findings at or above `fail_on` · 3 something could not be judged."""
+    counted = SEVERITIES[: SEVERITIES.index(gate.fail_on) + 1] if gate.fail_on in SEVERITIES else ()
+    if any(getattr(gate.summary, severity) for severity in counted):
+        return 1
+    return 3 if gate.summary.unknown else 0
+
+
+def _target_names(project: Project, how: How) -> list[str]:
+    names = list(how.targets or project.settings.targets)
+    if how.require_gpu and not any(name in THIS for name in names):
+        names.insert(0, "this")
+    return list(dict.fromkeys(names))
+
+
+def _target(name: str, how: How, matrix: Matrix) -> Target:
+    shown = HOST if name in THIS else name
+    try:
+        if name in THIS:
+            return Target(shown, inspect_target(None, _inspection(how), matrix))
+        path = Path(name)
+        if path.is_file():
+            return Target(shown, inspect_target(f"file:{name}", _inspection(how), matrix))
+        machine = describe_machine(Description(on=name), matrix, lambda: None)
+        return Target(shown, Snapshot(origin=Origin("machine", name), machine=machine))
+    except UsageError:
+        raise  # a wrong name in the settings is the settings' fault
+    except EnvcheckError as failure:
+        return Target(shown, failure=str(failure))
+
+
+def _inspection(how: How) -> Inspection:
+    return Inspection(python=how.python, deadline=how.deadline)
+
+
+def _rows(project: Project, matrix: Matrix, how: How) -> Iterator[Row]:
+    settings = project.settings
+    for key, patterns in (
+        ("dockerfiles", settings.dockerfiles),
+        ("requirements", settings.requirements),
+        ("files", settings.files),
+    ):
+        for path in _files(key, patterns, project):
+            shown = _shown(path)
+            try:
+                snaps = inspect_files(path, _inspection(how), matrix, name=shown)
+            except EnvcheckError as failure:
+                yield Row(shown, failure=str(failure))
+                continue
+            for snap in snaps:
+                service = snap.recipe.service if snap.recipe and len(snaps) > 1 else ""
+                yield Row(f"{shown} ({service})" if service else shown, snap)
+    yield from (_image(image, how, matrix) for image in dict.fromkeys(settings.images))
+
+
+def _image(image: str, how: How, matrix: Matrix) -> Row:
+    try:
+        return Row(image, inspect_target(f"image:{image}", _inspection(how), matrix))
+    except UsageError:
+        raise  # no such tag: the settings' fault
+    except EnvcheckError as failure:
+        return Row(image, failure=str(failure))
+
+
+def _files(key: str, patterns: Iterable[str], project: Project) -> list[Path]:
+    """The files of the patterns, once each and sorted within a pattern. A pattern without any is an error: what the
+    settings name and nobody looked at must not pass."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        if Path(pattern).is_absolute():
+            paths = [Path(pattern)] if not MAGIC & set(pattern) else []
+        elif MAGIC & set(pattern):
+            paths = sorted(project.folder.glob(pattern))
+        else:
+            paths = [project.folder / pattern]
+        paths = [path for path in paths if path.is_file()]
+        if not paths:
+            raise UsageError(
+                f"{project.need.path}: {key}: no file is called {pattern!r}", "Mend the pattern, or take it out."
+            )
+        found.update(dict.fromkeys(paths))
+    return list(found)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return path.resolve().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def _machine_cell(target: Target, with_rows: bool, project: Project, matrix: Matrix, how: How) -> Cell:
+    """The machine by itself: all of its snapshot, or where files will run on it only what they can't change."""
+    if target.snap is None:
+        return Cell(MACHINE, target.name, failure=target.failure)
+    snap, need = target.snap, project.need
+    if with_rows or not snap.stack.packages.known:
+        need = need.of_machine()
+        snap = Snapshot(origin=snap.origin, machine=snap.machine, events=snap.events)
+    wants_gpu = how.require_gpu and target.name == HOST
+    asks = bool(need.gpu or need.features) or wants_gpu
+    snap = _with_need(snap, need, gpu=asks or None)
+    return _judged(MACHINE, target.name, snap, project, matrix, how)
+
+
+def _cell(row: Row, target: Optional[Target], project: Project, matrix: Matrix, how: How) -> Cell:
+    where = target.name if target else ""
+    if row.snap is None:
+        return Cell(row.name, where, failure=row.failure)
+    if target is not None and target.snap is None:
+        return Cell(row.name, where, failure=target.failure)
+    snap = row.snap
+    if target is not None and target.snap is not None:
+        snap = pair(snap, target.snap.machine, target.name)
+    return _judged(row.name, where, _with_need(snap, project.need.of_stack()), project, matrix, how)
+
+
+def _with_need(snap: Snapshot, need: Need, gpu: Optional[bool] = None) -> Snapshot:
+    wants = msgspec.structs.replace(snap.wants, need=need)
+    if gpu:
+        wants = msgspec.structs.replace(wants, gpu=True, source=f"{need.path}: require.gpu")
+    return msgspec.structs.replace(snap, wants=wants)
+
+
+def _judged(
+    what: str, where: str, snap: Snapshot, project: Project, matrix: Matrix, how: How, select: tuple[str, ...] = ()
+) -> Cell:
+    report = judge(
+        snap, matrix, select=select or how.select or project.settings.select, ignore=how.ignore if not select else ()
+    )
+    return Cell(what, where, _settled(report, what, where, snap, project, how))
+
+
+def _settled(report: Report, what: str, where: str, snap: Snapshot, project: Project, how: How) -> Report:
+    """The report with the settings' severities, and without what they ignore or the baseline has."""
+    counted: list[Finding] = []
+    suppressed: list[Suppressed] = []
+    active = [entry for entry in project.settings.ignore if entry.until >= how.today]
+    for found in report.findings:
+        finding = _reweighed(found, project.settings.severity)
+        ignored = next((entry for entry in active if _covers(entry, finding, what)), None)
+        if ignored:
+            reason = f"{ignored.reason} (until {ignored.until.isoformat()})"
+            suppressed.append(Suppressed(finding, "ignored", reason))
+        elif fingerprint(finding, what, where) in how.known:
+            suppressed.append(Suppressed(finding, "baseline", "in the baseline"))
+        else:
+            counted.append(finding)
+    counted.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    error, warning, note = (sum(f.severity == s for f in counted) for s in SEVERITIES)
+    verdict = "findings" if error or warning else "inconclusive" if _undecided(report, where, snap) else "ok"
+    summary = msgspec.structs.replace(report.summary, verdict=verdict, error=error, warning=warning, note=note)
+    return msgspec.structs.replace(report, findings=tuple(counted), suppressed=tuple(suppressed), summary=summary)
+
+
+def _undecided(report: Report, where: str, snap: Snapshot) -> bool:
+    """May 'nothing wrong' not be said?
+
+    A fault of a rule, or a requirement of the settings that could not be judged, always forbids it, but for what a
+    described machine (a cloud type) can't tell: its driver, disk and /dev/shm are those of another day. A machine
+    alone must tell its GPUs; a file judged by itself has no machine to wait for.
+    """
+    if any(skip.reason.startswith("fault in envcheck") for skip in report.skipped):
+        return True
+    described = snap.origin.kind == "machine"
+    if not described and any(skip.rule.startswith(OURS) for skip in report.skipped):
+        return True
+    if described or (where and snap.stack == EMPTY_STACK and snap.origin.kind not in LIVE):
+        return not snap.machine.gpus.known
+    if where and snap.stack == EMPTY_STACK:
+        return not (snap.machine.gpus.known and snap.machine.driver.known and snap.machine.driver_fault.known)
+    if not where:
+        return not (snap.stack.packages.known or snap.stack.cuda.known or snap.stack.image.known or snap.recipe)
+    return report.summary.verdict == "inconclusive"
+
+
+EMPTY_STACK = Snapshot().stack
+
+
+def _covers(entry: Ignore, finding: Finding, what: str) -> bool:
+    if entry.rule not in (finding.rule, finding.slug) and not (
+        entry.rule.isalnum() and entry.rule.isupper() and finding.rule.startswith(entry.rule)
+    ):
+        return False
+    place = finding.path or what
+    return not entry.paths or any(fnmatch.fnmatch(place, pattern) for pattern in entry.paths)
+
+
+def _reweighed(finding: Finding, severities: dict[str, Severity]) -> Finding:
+    wanted = severities.get(finding.rule) or severities.get(finding.slug)
+    return msgspec.structs.replace(finding, severity=wanted) if wanted else finding
