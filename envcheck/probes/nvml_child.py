@@ -59,16 +59,12 @@ def main(argv: list[str]) -> None:
         return
     tell("init")
     driver: dict[str, Any] = {}
-    for key, call in (
-        ("version", pynvml.nvmlSystemGetDriverVersion),
-        ("nvml", pynvml.nvmlSystemGetNVMLVersion),
-        ("cuda", pynvml.nvmlSystemGetCudaDriverVersion_v2),
-    ):
-        try:
-            driver[key] = _text(call())
-        except pynvml.NVMLError as failure:
-            driver.setdefault("errors", {})[key] = _code(names, failure.value)
-    tell("driver", **driver)
+    errors: dict[str, str] = {}
+    keep = _keeper(pynvml, names, driver, errors)
+    keep("version", lambda: _text(pynvml.nvmlSystemGetDriverVersion()))
+    keep("nvml", lambda: _text(pynvml.nvmlSystemGetNVMLVersion()))
+    keep("cuda", pynvml.nvmlSystemGetCudaDriverVersion_v2)
+    tell("driver", errors=errors, **driver)
     count = ask("count", pynvml.nvmlDeviceGetCount)
     if count is None:
         return
@@ -117,18 +113,28 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _read_gpu(pynvml: ModuleType, names: dict[int, str], index: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Every value of one GPU that NVML gives, and the code of every call that it refuses."""
-    values: dict[str, Any] = {}
-    errors: dict[str, str] = {}
+def _keeper(
+    pynvml: ModuleType, names: dict[int, str], values: dict[str, Any], errors: dict[str, str]
+) -> Callable[[str, Callable[[], Any]], None]:
+    """A function that calls NVML and keeps the value, or the code of the refusal, under a key."""
 
-    def ask(key: str, call: Callable[[], Any]) -> None:
+    def keep(key: str, call: Callable[[], Any]) -> None:
         try:
             values[key] = call()
         except pynvml.NVMLError as failure:
             errors[key] = _code(names, failure.value)
         except Exception as failure:  # a binding that doesn't know this struct or name: no fault of the GPU
             errors[key] = f"BINDING_{type(failure).__name__}"
+
+    return keep
+
+
+def _read_gpu(pynvml: ModuleType, names: dict[int, str], index: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Every value of one GPU that NVML gives, and the code of every call that it refuses."""
+    values: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+
+    ask = _keeper(pynvml, names, values, errors)
 
     def pci() -> list[Any]:
         told = pynvml.nvmlDeviceGetPciInfo(handle)

@@ -8,7 +8,7 @@ from typing import Optional
 
 from envcheck.probes.tree import Tree, Unreadable
 
-_WANTED = rb"(?:lib)?nvidia|cuda-compat|docker|containerd|runc|podman|moby|cri-o|libcudnn|libnccl"
+_WANTED = rb"(?:lib)?nvidia|cuda-compat|docker|containerd|runc|podman|moby|cri-o|libcudnn|libnccl|gcc-\d+$"
 _DPKG = re.compile(rb"^Package: ((?:" + _WANTED + rb")[^\n]*)\n((?:[^\n]+\n)*)", re.MULTILINE)
 _APK = re.compile(rb"^P:((?:" + _WANTED + rb")[^\n]*)\nV:([^\n]*)", re.MULTILINE)
 
@@ -65,3 +65,8 @@ def parse_dpkg(data: bytes) -> dict[str, str]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def upstream(version: str) -> str:
+    """'5:27.3.1-1~ubuntu' -> '27.3.1': the distribution's revision is no part of the program's version."""
+    return re.split(r"[-+~]", version.rpartition(":")[2])[0]

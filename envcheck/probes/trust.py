@@ -9,7 +9,7 @@ from envcheck.probes.tree import Tree, Unreadable
 
 
 def trusted(tree: Tree, path: str) -> bool:
-    """Is `path` a regular file that only root or we ourselves can have put there?"""
+    """Is `path` a regular file that we may load: as root, one that only root can have put there?"""
     try:
         found = tree.stat(path)
         if found is None or not stat.S_ISREG(found.st_mode):
@@ -17,13 +17,12 @@ def trusted(tree: Tree, path: str) -> bool:
         folder = tree.stat(tree.resolve(path).rpartition("/")[0] or "/")
     except Unreadable:
         return False
-    if not tree.live:
-        return True  # nothing of a recorded tree is run
-    ours = (0, os.geteuid())
+    if not tree.live or os.geteuid() != 0:
+        return True  # nothing of a recorded tree is run; a plain user loads what their environment names anyway
     # A sticky folder such as /tmp is open to all, but nobody replaces another's file in it.
     return all(
         status is not None
-        and status.st_uid in ours
+        and status.st_uid == 0
         and (not status.st_mode & stat.S_IWOTH or bool(status.st_mode & stat.S_ISVTX))
         for status in (found, folder)
     )
