@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import msgspec
 
 from envcheck.errors import UnknownName, UsageError
+from envcheck.inspection import Description
 from envcheck.model.fact import known
 from envcheck.model.finding import Report
 from envcheck.model.machine import Driver, Gpu, Machine
@@ -23,28 +24,13 @@ MAX_GPUS = 4096
 MAX_BYTES = 64 << 20
 
 
-class Description(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the command line says of the machine."""
-
-    on: str = ""
-    gpu: str = ""
-    gpus: Optional[int] = None
-    driver: str = ""
-    arch: str = ""
-
-    @property
-    def said(self) -> bool:
-        """Was anything said?"""
-        return bool(self.on or self.gpu or self.gpus or self.driver or self.arch)
-
-
 def describe_machine(said: Description, matrix: Matrix, inspect_this: Any) -> Machine:
     """The machine; `inspect_this()` gives the live one's snapshot. Raises UsageError or UnknownName."""
     machine = _on(said.on, matrix, inspect_this) if said.on else Machine()
     if said.gpu or said.gpus is not None:
         machine = _with_gpus(machine, said, matrix)
     if said.driver:
-        machine = _with_driver(machine, said.driver, matrix)
+        machine = with_driver(machine, said.driver, matrix)
     if said.arch:
         machine = msgspec.structs.replace(machine, arch=known(_arch(said.arch), "--arch"))
     return machine
@@ -166,7 +152,8 @@ def _numbered(gpu: Gpu, count: int) -> tuple[Gpu, ...]:
     return tuple(msgspec.structs.replace(gpu, index=index, uuid="", pci_bus="") for index in range(count))
 
 
-def _with_driver(machine: Machine, text: str, matrix: Matrix) -> Machine:
+def with_driver(machine: Machine, text: str, matrix: Matrix) -> Machine:
+    """The machine with another driver. Raises UsageError for what is no version."""
     if not re.fullmatch(r"\d{3}(\.\d{1,3}){0,2}", text):
         raise UsageError(f"{text!r} is no driver version", "Say --driver 535.183.01, or its branch: --driver 535.")
     os = machine.os.find() or "linux"

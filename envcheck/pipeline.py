@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from envcheck.rules.rule import Rule
 
 LIVE = ("host", "container")
+FILES = ("dockerfile", "compose", "pod", "devcontainer", "requirements", "lock", "conda")
 
 
 def judge(
@@ -40,6 +41,36 @@ def judge(
         findings=outcome.findings,
         skipped=outcome.skipped,
         summary=summarise(snap, outcome),
+    )
+
+
+def merge_reports(reports: Sequence[Report]) -> Report:
+    """One report of several containers: the findings of all, worst first; the snapshot that asks for GPUs stands."""
+    if len(reports) == 1:
+        return reports[0]
+    main = next((r for r in reports if r.snapshot.recipe and r.snapshot.recipe.gpus_asked), reports[0])
+    findings = [finding for report in reports for finding in report.findings]
+    distinct = {(f.rule, f.subject, f.message, f.path, f.line): f for f in findings}
+    ordered = sorted(distinct.values(), key=lambda f: ("error", "warning", "note").index(f.severity))
+    skips = tuple({(skip.rule, skip.reason): skip for report in reports for skip in report.skipped}.values())
+    counts = {severity: _count(ordered, severity) for severity in ("error", "warning", "note")}
+    verdicts = [report.summary.verdict for report in reports]
+    verdict = next((v for v in ("findings", "inconclusive") if v in verdicts), "ok")
+    remarks = tuple(dict.fromkeys(remark for report in reports for remark in report.snapshot.remarks))
+    return Report(
+        schema=main.schema,
+        tool=main.tool,
+        snapshot=msgspec.structs.replace(main.snapshot, remarks=remarks),
+        findings=tuple(ordered),
+        skipped=skips,
+        summary=Summary(
+            verdict=verdict,
+            error=counts["error"],
+            warning=counts["warning"],
+            note=counts["note"],
+            skipped=len(skips),
+            rules=max(report.summary.rules for report in reports),
+        ),
     )
 
 
@@ -110,6 +141,8 @@ def undecided(snap: Snapshot, outcome: Outcome) -> list[str]:
         return [fact.unknown for fact in deciding if not fact.known]
     if any(finding.severity == "note" for finding in outcome.findings):
         return []
+    if snap.origin.kind in FILES and (stack.packages.known or stack.image.known):
+        return []  # a file is judged by itself; on a machine where one is told
     hardware = machine.gpus.known or machine.driver.known
     software = stack.packages.known or stack.cuda.known or stack.image.known
     if hardware and software:

@@ -2,43 +2,95 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 import msgspec
 
 from envcheck.errors import InspectError, UsageError
+from envcheck.inspection import Inspection
+from envcheck.model.fact import known
 from envcheck.model.snapshot import Snapshot
+from envcheck.model.stack import Python
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
 
 MAX_REPORT_BYTES = 64 * 2**20
-
-
-class Inspection(msgspec.Struct, frozen=True):
-    """How to look: what the command line said besides the target."""
-
-    python: Optional[str] = None
-    deadline: float = 20.0
-    on: Optional[str] = None
-    run: bool = False
+MAX_FILE_BYTES = 4 * 2**20
+HERE = (None, "this", "host", ".")
+PYTHON_VERSION = re.compile(r"3\.\d{1,2}(\.\d+)?")
 
 
 def inspect_target(target: Optional[str], how: Inspection, matrix: Matrix) -> Snapshot:
-    """The snapshot of `target` (None: this host). Raises UsageError or InspectError."""
-    if target is None or target in ("this", "host", "."):
-        return inspect_this(how, matrix)
+    """The snapshot of `target` (None: this host); of a file with several containers the first that asks for GPUs."""
+    return main_snapshot(inspect_targets(target, how, matrix))
+
+
+def main_snapshot(snaps: Sequence[Snapshot]) -> Snapshot:
+    """The snapshot that stands for all: the first that asks for GPUs, else the first."""
+    return next((snap for snap in snaps if snap.recipe and snap.recipe.gpus_asked), snaps[0])
+
+
+def inspect_targets(target: Optional[str], how: Inspection, matrix: Matrix) -> list[Snapshot]:
+    """The snapshots of `target`: one, or one a container of a compose or Kubernetes file, on the machine that was
+    named. Raises UsageError or InspectError."""
+    if not how.machine.said:
+        return [_completed(snap, matrix) for snap in _look(target, how, matrix)]
+    from envcheck.machines import describe_machine, machine_name, pair
+
+    said = how.machine
+    here = target in HERE and not said.on
+    found = _look(target, how, matrix) if here else []
+    # This host, but with another driver or GPU: what if?
+    said_fully = msgspec.structs.replace(said, on="this") if here else said
+    machine = describe_machine(said_fully, matrix, lambda: found[0] if here else inspect_this(how, matrix))
+    if not here:
+        if arch := machine.arch.find():
+            how = msgspec.structs.replace(how, image=msgspec.structs.replace(how.image, arch=arch))
+        found = _look(target, how, matrix)
+    return [_completed(pair(snap, machine, machine_name(said)), matrix) for snap in found]
+
+
+def _completed(snap: Snapshot, matrix: Matrix) -> Snapshot:
+    """With what the matrix knows of its image and its ranges; a host has neither."""
+    if snap.recipe is None and not snap.stack.image.find():
+        return snap
+    from envcheck.expected import complete
+
+    return complete(snap, matrix)
+
+
+def _look(target: Optional[str], how: Inspection, matrix: Matrix) -> list[Snapshot]:
+    if target in HERE:
+        return [inspect_this(how, matrix)]
+    assert target is not None
     if target == "-":
-        return read_paste(_read_stdin(), "standard input", matrix)
-    path = Path(target.partition(":")[2] if target.startswith("file:") else target)
-    if path.exists() or target.startswith("file:"):
-        return inspect_file(path, how, matrix)
-    raise UsageError(
-        f"{target!r} is neither a file here nor a target that I know",
-        "Give a file, '-' for standard input, or nothing for this host.",
-    )
+        return [read_paste(_read_stdin(), "standard input", matrix)]
+    from envcheck import image_targets as images
+
+    kind, colon, rest = target.partition(":")
+    if colon and kind == "container":
+        return [images.inspect_container(rest, how.image)]
+    if colon and kind == "image":
+        return [images.inspect_image(rest, how.image, matrix)]
+    if colon and kind == "local":
+        found = images.find_local(rest)
+        if found is None:
+            raise UsageError(f"no local engine has an image {rest!r}", "See `docker images`.")
+        return [found]
+    path = Path(rest if colon and kind == "file" else target)
+    if path.exists() or (colon and kind == "file"):
+        return _read_target(path, how, matrix, str(path))
+    if images.looks_like_image(target):
+        return [images.inspect_image(target, how.image, matrix)]
+    found = images.find_local(target) if not images.FILE_NAMES.search(target) and "/" not in target else None
+    if found is None:
+        raise images.no_such(target, matrix)
+    return [found]
 
 
 def inspect_this(how: Inspection, matrix: Matrix) -> Snapshot:
@@ -48,9 +100,58 @@ def inspect_this(how: Inspection, matrix: Matrix) -> Snapshot:
     return inspect_host(python=how.python, known=frozenset(matrix.packages()), deadline=how.deadline)
 
 
-def inspect_file(path: Path, how: Inspection, matrix: Matrix) -> Snapshot:
-    """A file: a pasted report, a log or a saved snapshot."""
-    return read_paste(_read_file(path), str(path), matrix)
+def inspect_files(path: Path, how: Inspection, matrix: Matrix, *, name: str = "") -> list[Snapshot]:
+    """A file's snapshots, completed by the matrix and on no machine but its own; `name` is what reports call it."""
+    return [_completed(snap, matrix) for snap in _read_target(path, how, matrix, name or str(path))]
+
+
+def _read_target(path: Path, how: Inspection, matrix: Matrix, name: str) -> list[Snapshot]:
+    """A file: a saved snapshot, a file that describes an environment, or a pasted report or log."""
+    data = _read_file(path)
+    from envcheck.machines import decode_snapshot
+
+    saved = decode_snapshot(data)
+    if saved is not None:
+        return [saved]
+    text = decode(data, name) if data.strip() else ""
+    from envcheck.readers.files import FileOptions, read_file, recognise
+
+    kind = recognise(text, name)
+    if kind is None:
+        return [read_paste(data, name, matrix)]
+    version = how.python if how.python and PYTHON_VERSION.fullmatch(how.python) else ""
+    options = FileOptions(version, how.args, how.stage)
+    found = read_file(text, name=name, kind=kind, options=options, open_file=_beside(path))
+    if version:
+        found = [_for_python(snap, version) for snap in found]
+    if not how.online:
+        return found
+    from envcheck.image_targets import with_image
+
+    return [with_image(snap, how.image, matrix) for snap in found]
+
+
+def _for_python(snap: Snapshot, version: str) -> Snapshot:
+    stack = msgspec.structs.replace(snap.stack, python=known(Python(version), "--python"))
+    return msgspec.structs.replace(snap, stack=stack)
+
+
+def _beside(path: Path) -> Callable[[str], Optional[str]]:
+    """A reader of files that `path` names: within its own folder's tree only, and of a sane size."""
+    folder = path.parent.resolve()
+
+    def read(name: str) -> Optional[str]:
+        try:
+            other = (folder / name).resolve()
+            if folder != other and folder not in other.parents and path.parent.name != ".devcontainer":
+                return None
+            if not other.is_file() or other.stat().st_size > MAX_FILE_BYTES:
+                return None
+            return other.read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError):
+            return None
+
+    return read
 
 
 def read_paste(data: bytes, name: str, matrix: Matrix) -> Snapshot:

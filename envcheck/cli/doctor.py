@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import click
 
 from envcheck.cli.options import emit, no_color_option, paint, split_formats, split_ids, wants_color, width
+from envcheck.cli.target_options import image_options, inspection, machine_options, progress
+
+if TYPE_CHECKING:
+    from envcheck.matrix.matrix import Matrix
+    from envcheck.model.finding import Report
 
 STARTED = time.perf_counter()
 
@@ -20,13 +25,23 @@ Examples:
   envcheck doctor --require-gpu             no GPU is an error
   envcheck doctor issue.txt                 what somebody pasted: logs, nvidia-smi, collect_env, pip list …
   nvidia-smi 2>&1 | envcheck doctor -
+  envcheck doctor nvcr.io/nvidia/pytorch:24.05-py3 --on aws:p4d.24xlarge --driver 535.183.01
+  envcheck doctor requirements.txt --python 3.11 --gpu "RTX 4090" --driver 550
+  envcheck doctor compose.yaml --on this    also Dockerfiles, locks, conda environments, pods, devcontainers
+  envcheck doctor container:NAME            a container of this engine; image:, local: and file: say the kind too
   envcheck doctor --format json -o report.json
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("target", required=False)
-@click.option("--python", metavar="PATH", help="Judge the environment of this interpreter (it is read, never run).")
+@click.option(
+    "--python",
+    metavar="PATH|3.X",
+    help="Judge the environment of this interpreter (it is read, never run); for files and images, a version.",
+)
+@machine_options
+@image_options
 @click.option("--require-gpu", is_flag=True, help="A usable NVIDIA GPU must be there: without one this is an error.")
 @click.option(
     "--format",
@@ -66,20 +81,27 @@ def command(
     deadline: float,
     verbose: bool,
     no_color: bool,
+    driver_range: bool,
+    **target_options: object,
 ) -> None:
     """Find the root cause first, with the evidence and the fix. Nothing of the patient is run or imported.
 
-    TARGET is nothing (this host), a file with a pasted report, or '-' for standard input.
+    TARGET is nothing (this host), '-' (standard input), a file (a paste, a log, a saved snapshot, a Dockerfile, compose
+    file, requirements, lock file, conda environment, pod, devcontainer.json), or an image, which is not pulled.
     """
     from envcheck import matrix as matrices
-    from envcheck.pipeline import exit_code, judge
+    from envcheck.pipeline import exit_code, judge, merge_reports
     from envcheck.report import RenderOptions, render
-    from envcheck.targets import Inspection, inspect_target
+    from envcheck.targets import inspect_targets
 
     wanted = split_formats(formats)
     matrix = matrices.load()
-    snap = inspect_target(target, Inspection(python=python, deadline=deadline), matrix)
-    report = judge(snap, matrix, select=split_ids(select), ignore=split_ids(ignore), wants_gpu=require_gpu)
+    with progress(bool(target_options.get("layers"))) as tick:
+        snaps = inspect_targets(target, inspection(python, deadline, tick, target_options), matrix)
+    chosen = {"select": split_ids(select), "ignore": split_ids(ignore)}
+    report = merge_reports([judge(snap, matrix, wants_gpu=require_gpu, **chosen) for snap in snaps])
+    if driver_range:
+        report = with_driver_range(report, matrix)
     for place, (name, file) in enumerate(wanted):
         where = file or (output if place == 0 else None)
         color = where is None and wants_color(sys.stdout, no_color)
@@ -91,3 +113,15 @@ def command(
         )
         emit(render(report, name, options), where)
     sys.exit(exit_code(report, fail_on))
+
+
+def with_driver_range(report: Report, matrix: Matrix) -> Report:
+    """The report with a remark that says from which driver on the stack works."""
+    import msgspec
+
+    from envcheck.driver_range import find_range
+    from envcheck.rules import select_rules
+
+    found = find_range(report.snapshot, matrix, select_rules((), ()))
+    remarks = (*report.snapshot.remarks, f"Driver range: {found.text} ({found.asked} drivers asked)")
+    return msgspec.structs.replace(report, snapshot=msgspec.structs.replace(report.snapshot, remarks=remarks))

@@ -9,6 +9,7 @@ import msgspec
 
 from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import SEVERITIES, Finding, Problem, Skip
+from envcheck.rules.place import find_place
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
@@ -55,7 +56,7 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
         if snap.events and not problems and rule.cause not in spoken:
             problems.extend(told(snap, matrix, rule.cause))
         spoken.add(rule.cause)
-        found.extend((rule, _finding(rule, problem)) for problem in problems)
+        found.extend((rule, _finding(rule, problem, snap)) for problem in problems)
     fired = {rule.id for rule, _ in found}
     explained = {other for rule, _ in found for other in rule.explains if rule.id in fired}
     kept = [(rule, finding) for rule, finding in found if rule.id not in explained]
@@ -63,7 +64,8 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
     return Outcome(tuple(_distinct(finding for _, finding in kept)), tuple(skipped), count, tuple(crashed))
 
 
-def _finding(rule: Rule, problem: Problem) -> Finding:
+def _finding(rule: Rule, problem: Problem, snap: Snapshot) -> Finding:
+    path, line = find_place(problem, snap)
     return Finding(
         rule=rule.id,
         slug=rule.slug,
@@ -75,8 +77,8 @@ def _finding(rule: Rule, problem: Problem) -> Finding:
         fix=problem.fix,
         url=f"{DOCS}#{rule.id.lower()}",
         ask=problem.ask,
-        path=problem.path,
-        line=problem.line,
+        path=path,
+        line=line,
     )
 
 
