@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import zlib
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Protocol
 
 import msgspec
 
@@ -24,6 +24,16 @@ FORMAT = 1
 def stamp(data: bytes) -> list[int]:
     """What tells one content of a TOML file from another: format, size and checksum."""
     return [FORMAT, len(data), zlib.crc32(data)]
+
+
+class RowSource(Protocol):
+    """Where a matrix gets its rows from."""
+
+    def parts(self, subject: str) -> tuple[str, ...]:
+        """The parts of a subject that is a folder, sorted."""
+
+    def read(self, subject: str, part: str = "") -> tuple[Any, ...]:
+        """The rows of a subject, or of one part of it."""
 
 
 class Reader:

@@ -8,7 +8,7 @@ with --write, the rows that agree get the wheel's name and today's date as their
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import email.parser
 import re
 import sys
@@ -99,9 +99,11 @@ def disagreements(wheel: Wheel, build: Optional[Build], pins: Sequence[WheelPin]
     if build.triton != triton:
         found.append(f"triton: row {build.triton}, wheel {triton}")
     told = {pin.package: asked(Requirement(pin.package + pin.requirement)) for pin in pins if pin.via == "direct"}
-    for name in sorted({*told, *wheel.requirements}):
-        if told.get(name) != wheel.requirements.get(name):
-            found.append(f"{name}: row {told.get(name)}, wheel {wheel.requirements.get(name)}")
+    found += [
+        f"{name}: row {told.get(name)}, wheel {wheel.requirements.get(name)}"
+        for name in sorted({*told, *wheel.requirements})
+        if told.get(name) != wheel.requirements.get(name)
+    ]
     return found
 
 
@@ -118,10 +120,10 @@ def check(matrix: Matrix, wheels: Iterable[Wheel]) -> dict[str, list[str]]:
 def record(text: str, witnesses: dict[tuple[str, str], str]) -> str:
     """builds/torch.toml with `witness` set in the rows of the (version, variant) pairs; all else stays as it is."""
     document = tomlkit.parse(text)
-    for row in document["build"]:  # type: ignore[union-attr]
-        told = witnesses.get((str(row["version"]), str(row.get("variant", ""))))  # type: ignore[union-attr, index]
+    for row in document["build"]:
+        told = witnesses.get((str(row["version"]), str(row.get("variant", ""))))
         if told:
-            row["witness"] = told  # type: ignore[index]
+            row["witness"] = told
     return tomlkit.dumps(document)
 
 
@@ -139,7 +141,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     for version, problems in faults.items():
         sys.stdout.write(f"{PACKAGE} {version}: " + ("; ".join(problems) or "agrees") + "\n")
     if options.write:
-        today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+        today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
         witnesses = {}
         for wheel in wheels:
             build = matrix.build(PACKAGE, wheel.version)
