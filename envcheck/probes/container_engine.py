@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
@@ -85,6 +83,8 @@ def _settings(tree: Tree, path: str) -> tuple[Optional[Mapping[str, Any]], str]:
     text = tree.read_text(path, 1 << 20)
     if text is None or not text.strip():
         return {}, path
+    import json
+
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
@@ -125,12 +125,18 @@ def _list(value: Any) -> list[Any]:
 
 def _ask_docker(scene: Scene) -> Optional[dict[str, Any]]:
     """The engine's /info over its own socket, by HTTP/1.0 so that the end of the answer is the end of the stream."""
+    path = "/var/run/docker.sock"
+    if not scene.tree.exists(path):
+        return None
+    import json
+    import socket
+
     ends = time.monotonic() + min(SOCKET_SECONDS, scene.left)
     data = bytearray()
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(max(0.01, ends - time.monotonic()))
-            stream.connect("/var/run/docker.sock")
+            stream.connect(path)
             stream.sendall(b"GET /info HTTP/1.0\r\nHost: docker\r\n\r\n")
             while len(data) < SOCKET_CAP:
                 stream.settimeout(max(0.01, ends - time.monotonic()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from typing import Optional
@@ -22,7 +21,7 @@ def find_toolkit(scene: Scene) -> Optional[ContainerToolkit]:
     text = tree.read_text(TOOLKIT_CONFIG, 1 << 20)
     if not version and text is None and not tree.exists("/usr/bin/nvidia-ctk"):
         return None
-    mode, no_cgroups = _toolkit_settings(text or "")
+    mode, no_cgroups = _toolkit_settings(text) if text is not None else (None, None)
     return ContainerToolkit(
         version=version,
         mode=mode,
@@ -77,6 +76,8 @@ def _cdi_devices(tree: Tree) -> Optional[tuple[str, ...]]:
 def parse_cdi(text: str) -> set[str]:
     """Names like 'nvidia.com/gpu=0' of a spec, which nvidia-ctk writes as YAML or JSON."""
     if text.lstrip().startswith("{"):
+        import json
+
         try:
             told = json.loads(text)
             kind, names = str(told.get("kind", "")), [str(device["name"]) for device in told.get("devices") or []]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import msgspec
 
@@ -19,14 +19,15 @@ from envcheck.probes.kernel_driver import (
     inspect_xids,
 )
 from envcheck.probes.ld_cache import read_cache
-from envcheck.probes.nvidia_smi import ask_smi, find_smi
-from envcheck.probes.nvml import Answer, ask_nvml
 from envcheck.probes.pci import Bus, inspect_bus
 from envcheck.probes.probe import Scene, Told
 from envcheck.probes.system import find_container_engine, find_jetson
 from envcheck.probes.tree import Tree, Unreadable
 from envcheck.probes.trust import trusted
 from envcheck.versions import cuda_from_integer
+
+if TYPE_CHECKING:
+    from envcheck.probes.nvml import Answer
 
 LIBRARY = "libnvidia-ml.so.1"
 FOLDERS = (
@@ -93,13 +94,17 @@ def _file_version(tree: Tree, library: Optional[str]) -> Optional[str]:
 
 def _ask(scene: Scene, library: Optional[str], driver_here: bool) -> tuple[Optional[Answer], str]:
     """What NVML or nvidia-smi says, and who said it; None where neither is there."""
-    answer = None
+    answer: Optional[Answer] = None
     if library and scene.left > 0:
+        from envcheck.probes.nvml import ask_nvml
+
         answer = ask_nvml(scene.runner, library, timeout=scene.left - min(0.9, scene.left * 0.3))
         if not answer.trouble or answer.gpus:
             return answer, f"NVML ({library})"
     if not (library or driver_here):
         return None, "no libnvidia-ml.so.1 and no NVIDIA module or device node"
+    from envcheck.probes.nvidia_smi import ask_smi, find_smi
+
     program = find_smi(scene.tree, scene.env.get("PATH", ""))
     if program and scene.left > 0.2:
         second = ask_smi(scene.runner, program, timeout=scene.left - min(0.7, scene.left * 0.3))

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Optional
 
 import msgspec
@@ -18,7 +17,7 @@ from envcheck.model.machine import DriverFault, Gpu, MigDevice
 from envcheck.probes.pci import same_bus
 from envcheck.probes.runner import Run, Runner, Stall
 
-CHILD = str(Path(__file__).with_name("nvml_child.py"))
+CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvml_child.py")
 _STATES = ("not supported", "not started", "in progress", "completed")
 # These mean that the device is sick; other refusals (NOT_SUPPORTED, NO_PERMISSION …) say nothing of its health.
 _SICK = {

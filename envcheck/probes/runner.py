@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Optional, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Optional, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    import subprocess
 
 CLEAN_ENV: Mapping[str, str] = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "LANG": "C"}
 OUTPUT_CAP = 4 * 2**20
@@ -94,6 +95,8 @@ class LiveRunner:
 
     def run(self, argv: Sequence[str], *, timeout: float, stall: Optional[Stall] = None) -> Run:
         """See Runner. The whole process group is killed at the end, so no grandchild stays."""
+        import subprocess  # most hosts need no child, and the import costs milliseconds
+
         ends = time.monotonic() + timeout
         try:
             child = subprocess.Popen(
@@ -137,6 +140,8 @@ class LiveRunner:
         self, child: subprocess.Popen[bytes], collected: dict[str, bytearray], ends: float, stall: Optional[Stall]
     ) -> bool:
         """Read both pipes until the child is gone or its time is over; True where it wrote more than the cap."""
+        import selectors
+
         with selectors.DefaultSelector() as selector:
             for name, pipe in (("out", child.stdout), ("err", child.stderr)):
                 assert pipe is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional
@@ -59,6 +58,8 @@ def inspect_toolkits(scene: Scene, homes: Iterable[str]) -> Iterator[Toolkit]:
 
 def _toolkit_version(scene: Scene, home: str) -> tuple[str, str]:
     tree = scene.tree
+    import json
+
     path = f"{home}/version.json"
     try:
         told = json.loads(tree.find_text(path, 1 << 20) or "{}")

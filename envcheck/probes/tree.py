@@ -115,13 +115,15 @@ class Tree:
         if handle is None:
             return None
         try:
-            parts, left = [], cap
-            while left > 0:  # files of /proc come in pieces
-                part = os.read(handle, min(left, 1 << 20))
-                if not part:
-                    break
-                parts.append(part)
-                left -= len(part)
+            size = os.fstat(handle).st_size
+            data = os.read(handle, min(cap, size + 1 if size else 1 << 16))
+            if size and len(data) == size:
+                return data
+            parts, left = [data], cap - len(data)
+            while data and left > 0:  # files of /proc come in pieces and have no size
+                data = os.read(handle, min(left, 1 << 20))
+                parts.append(data)
+                left -= len(data)
             return b"".join(parts)
         except OSError as failure:
             raise Unreadable(f"{shown(path)}: {failure.strerror}") from failure
