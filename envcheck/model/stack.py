@@ -99,7 +99,8 @@ class Library(msgspec.Struct, frozen=True, omit_defaults=True):
 class Binary(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file with device code: the share of its modules that run on each architecture is measured, not guessed.
 
-    `sass` and `ptx` map '9.0' (suffix kept: '9.0a', '10.0f') to the number of modules that hold it.
+    `sass` and `ptx` map '9.0' (suffix kept: '9.0a', '10.0f') to the number of modules that hold it; `mixes` counts
+    the modules by all that each holds ('7.5 9.0a 12.0+PTX'), as a module needs only one that runs.
     """
 
     path: str
@@ -107,6 +108,8 @@ class Binary(msgspec.Struct, frozen=True, omit_defaults=True):
     modules: int = 0
     sass: dict[str, int] = {}
     ptx: dict[str, int] = {}
+    mixes: dict[str, int] = {}
+    unread: str = ""  # why its device code could not be read; nothing else is told then
     source: str = ""
 
 

@@ -1,0 +1,175 @@
+"""Reads which GPU architectures a file has device code for: .nv_fatbin sections, .fatbin and .cubin files.
+
+Headers only, payloads are jumped over. The layout is not published; it was established by compiling every architecture
+and suffix with nvcc 13.0 and comparing with what cuobjdump lists (tests/unit/probes/test_fatbin.py does it again):
+a region is magic 0xBA55ED50, version (2 bytes), header size (2), size of what follows (8); an entry in it has kind
+(2 bytes at 0; 1 PTX, 2 machine code, 8 LTO code), header size (4 at 4), payload size (8 at 8), architecture (4 at 28)
+and flags (8 at 40), of which bit 20 is the suffix 'a' and bit 21 the suffix 'f'.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple, Optional
+
+from envcheck.model.stack import Binary
+from envcheck.probes.elf import EM_CUDA, Elf, NotElf
+from envcheck.probes.tree import Tree, shown
+
+MAGIC = 0xBA55ED50
+MAX_ENTRIES = 2_000_000  # the largest library met (cuBLASLt) has 5,737
+_REGION = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<H2xIQ12xI8xQ")
+_PTX, _SASS = 1, 2
+_A, _F = 1 << 20, 1 << 21
+_LINKED, _RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
+_ARCH = re.compile(rb"-arch[ =]sm_(\d{2,3}[af]?)\b")
+_NV_TOOL_NOTE = 2000
+
+
+class Code(NamedTuple):
+    """Device code of a file. `mixes` counts its modules by what each holds: ('7.5', '9.0a', '12.0+PTX')."""
+
+    mixes: dict[tuple[str, ...], int]
+    where: str
+
+    @property
+    def modules(self) -> int:
+        """How many modules (regions) there are."""
+        return sum(self.mixes.values())
+
+    def counts(self, *, ptx: bool) -> dict[str, int]:
+        """'9.0' -> number of modules that hold its machine code (or its PTX)."""
+        found: Counter[str] = Counter()
+        for mix, count in self.mixes.items():
+            for text in mix:
+                if text.endswith("+PTX") == ptx:
+                    found[text.partition("+")[0]] += count
+        return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+
+
+def read_binary(tree: Tree, path: str, package: str = "") -> Optional[Binary]:
+    """The device code of a file; None where there is no file, or none in it. Raises Unreadable, NotElf."""
+    handle = tree.open(path)
+    if handle is None:
+        return None
+    with Elf(handle, path, strict=False) as file:
+        code = read_code(file)
+    if code is None:
+        return None
+    return Binary(
+        path=shown(path),
+        package=package,
+        modules=code.modules,
+        sass=code.counts(ptx=False),
+        ptx=code.counts(ptx=True),
+        mixes={" ".join(mix): count for mix, count in sorted(code.mixes.items())},
+        source=code.where,
+    )
+
+
+def read_code(file: Elf) -> Optional[Code]:
+    """The device code of an open file; None where it has none. Raises NotElf for a damaged one."""
+    if not file.is_elf:
+        head = file.read(0, min(4, file.size))
+        if head != MAGIC.to_bytes(4, "little"):
+            raise NotElf(f"{shown(file.path)}: neither an ELF file nor a fatbin")
+        return Code(_mixes(_walk(file, 0, file.size)), "fatbin headers")
+    if file.machine == EM_CUDA:
+        return Code({(_cubin(file),): 1}, "cubin header")
+    places = {s.name: s for s in file.sections() if s.name in (_LINKED, _RELOCATABLE) and s.kind != 8 and s.size}
+    linked, loose = places.get(_LINKED), places.get(_RELOCATABLE)
+    if linked is None:
+        if loose is None:
+            return None
+        return Code(_mixes(_walk(file, loose.offset, loose.size)), f"section {_RELOCATABLE}")
+    mixes = _mixes(_walk(file, linked.offset, linked.size))
+    if loose is not None:
+        mixes = _with_jit(mixes, _mixes(_walk(file, loose.offset, loose.size)))
+    return Code(mixes, f"section {_LINKED}")
+
+
+def _walk(file: Elf, start: int, size: int) -> list[tuple[str, ...]]:
+    """What each region holds. Damage inside it raises NotElf: a part of the truth would pass for the whole."""
+    at, end, entries = start, start + size, 0
+    modules: list[tuple[str, ...]] = []
+    read, unpack, region_header, entry_header = file.read, _ENTRY.unpack, _REGION.size, _ENTRY.size
+    while at + region_header <= end:
+        magic, _, header, length = _REGION.unpack(read(at, region_header))
+        if not magic:  # padding between regions
+            at += 8
+            entries += 1
+            if entries > MAX_ENTRIES:
+                raise NotElf(f"{shown(file.path)}: device code section of nothing")
+            continue
+        stop = at + header + length
+        if magic != MAGIC or header < region_header or stop > end:
+            raise NotElf(f"{shown(file.path)}: damaged device code at byte {at}")
+        place, found = at + header, []
+        while place + entry_header <= stop:
+            kind, head, payload, number, flags = unpack(read(place, entry_header))
+            entries += 1
+            if head < entry_header or place + head + payload > stop or entries > MAX_ENTRIES:
+                raise NotElf(f"{shown(file.path)}: damaged device code at byte {place}")
+            if kind in (_SASS, _PTX):
+                found.append(
+                    _name(number, "a" if flags & _A else "f" if flags & _F else "") + ("+PTX" if kind == _PTX else "")
+                )
+            place += head + payload
+        if found:
+            modules.append(tuple(dict.fromkeys(found)))
+        at = stop
+    return modules
+
+
+def _mixes(modules: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    counted = Counter(modules)
+    mixes: Counter[tuple[str, ...]] = Counter()
+    for mix, count in counted.items():
+        mixes[tuple(sorted(mix, key=_order))] += count
+    return dict(mixes)
+
+
+def _with_jit(mixes: dict[tuple[str, ...], int], loose: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
+    """Linked modules run by JIT too where every relocatable part has PTX: the driver links it anew (nvcc, JIT linking).
+
+    Those are the modules that have machine code for all that the relocatable parts were linked for.
+    """
+    if not loose:
+        return mixes
+    everywhere = set.intersection(*(set(mix) for mix in loose))
+    ptx = [text for text in everywhere if text.endswith("+PTX")]
+    sass = {text for text in everywhere if not text.endswith("+PTX")}
+    result: Counter[tuple[str, ...]] = Counter()
+    for mix, count in mixes.items():
+        add = ptx if sass <= set(mix) else []
+        result[tuple(sorted({*mix, *add}, key=_order))] += count
+    return dict(result)
+
+
+def _cubin(file: Elf) -> str:
+    """The architecture of a cubin: by ptxas's own note, which keeps the suffix, else by the header's flags."""
+    for _, kind, text in file.notes():
+        match = _ARCH.search(text) if kind == _NV_TOOL_NOTE else None
+        if match:
+            digits = match.group(1).decode()
+            suffix = digits[-1] if digits[-1] in "af" else ""
+            return _name(int(digits.rstrip("af")), suffix)
+    # ABI 8 (CUDA 13) keeps the number in the second byte, older ones in the first.
+    number = file.flags >> 8 & 0xFF if file.abi >= 8 else file.flags & 0xFF
+    if not 20 <= number < 200:
+        raise NotElf(f"{shown(file.path)}: a cubin of no known architecture (flags {file.flags:#x})")
+    return _name(number, "")
+
+
+def _name(number: int, suffix: str) -> str:
+    return f"{number // 10}.{number % 10}{suffix}"
+
+
+def _order(text: str) -> tuple[int, int, str]:
+    digits, _, rest = text.partition(".")
+    low = rest[:1]
+    return int(digits), int(low) if low.isdigit() else 0, text
