@@ -193,11 +193,25 @@ def resolve(packages: Iterable[Package], matrix: Matrix, stack: Stack, platform:
     for name, package in by_name.items():
         if package.version is None and package.requirement and name in known_names:
             by_name[name] = _resolved(package, by_name, matrix, short, platform)
+    for name, package in by_name.items():
+        by_name[name] = _default_build(package, matrix, platform)
     for package in list(by_name.values()):
         brought = _brought(package, by_name, matrix)
         if brought is not None:
-            by_name[brought.name] = brought
+            by_name[brought.name] = _default_build(brought, matrix, platform)
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _default_build(package: Package, matrix: Matrix, platform: str) -> Package:
+    """With the build that the default index gives on this platform, where neither version nor index names one."""
+    if not package.version or package.variant or package.cuda or package.installer not in PIP:
+        return package
+    build = matrix.build(package.name, package.version, None, platform)
+    if build is None:
+        return package
+    return msgspec.structs.replace(
+        package, variant=build.variant or None, cuda=build.cuda or package.cuda, cudnn=build.cudnn or package.cudnn
+    )
 
 
 def _resolved(package: Package, others: dict[str, Package], matrix: Matrix, python: str, platform: str) -> Package:
