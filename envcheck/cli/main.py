@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("envcheck.cli.explain", "Explain a rule: what, why, how it is decided, fix, sources."),
     "rules": ("envcheck.cli.rules", "List the rules."),
     "convert": ("envcheck.cli.convert", "Turn a saved JSON report into another format."),
+    "completion": ("envcheck.cli.completion", "Print the completion script of bash, zsh or fish."),
 }
 
 
