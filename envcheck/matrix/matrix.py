@@ -24,6 +24,7 @@ from envcheck.matrix.rows import (
     GpuModel,
     HostCompiler,
     Instance,
+    PackageKind,
     Vulnerability,
     WheelPin,
 )
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
 
 class Matrix(SubjectRows):
     """Look-ups over the rows of one source; a subject (for builds and such: a package) is read at its first use."""
+
+    @cached_property
+    def _kinds_by_name(self) -> dict[str, PackageKind]:
+        return {kind.name: kind for kind in self.package_kinds}
+
+    def package_kind(self, name: str) -> Optional[PackageKind]:
+        """The role of a package (any spelling); None for one that has none."""
+        return self._kinds_by_name.get(builds.normal(name))
 
     # ---- GPUs
     @cached_property

@@ -74,6 +74,7 @@ class Capability(Row, frozen=True):
     mig: str = ""
     nvlink: str = ""
     fp64_rate: str = ""
+    open_modules: Optional[Literal["required", "unsupported"]] = None  # the driver's open kernel modules; None: both do
 
 
 class GpuModel(Row, frozen=True):
@@ -328,6 +329,22 @@ class Policy(Row, frozen=True):
 
     topic: str  # package, 'cudnn', 'driver', 'cuda images', 'aws' …
     text: str
+
+
+class PackageKind(Row, frozen=True):
+    """What a package is to the rules: its role, what it belongs to, and how its GPU build is installed.
+
+    `causes` are the keys of the cause vocabulary that only this package (or its kind) can have.
+    """
+
+    name: str  # PEP 503
+    role: Literal["framework", "companion", "extension", "plugin", "library", "cpu-twin", "obsolete"]
+    of: str = ""  # the framework that it belongs to
+    brings_cuda: Optional[bool] = None  # its wheel holds or pulls in the CUDA libraries; False: it needs the system's
+    index_url: str = ""  # the public index of its variants, with {variant}
+    gpu_requirement: str = ""  # what to install for a GPU, with {version}
+    replaced_by: str = ""
+    causes: tuple[str, ...] = ()
 
 
 class Cause(Row, frozen=True):

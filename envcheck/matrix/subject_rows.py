@@ -24,6 +24,7 @@ from envcheck.matrix.rows import (
     Install,
     Instance,
     KnownBad,
+    PackageKind,
     Policy,
     PythonSource,
     RuntimeFact,
@@ -139,6 +140,11 @@ class SubjectRows:
     def symptoms(self) -> tuple[Symptom, ...]:
         """Error texts and what they prove."""
         return self._reader.read("symptoms")
+
+    @cached_property
+    def package_kinds(self) -> tuple[PackageKind, ...]:
+        """What packages are to the rules: frameworks, companions, extensions, plugins."""
+        return self._reader.read("packages")
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:

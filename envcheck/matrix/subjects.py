@@ -48,6 +48,7 @@ SUBJECTS: dict[str, Subject] = {
         Subject("host_compilers", "compiler", rows.HostCompiler, ("cuda",)),
         Subject("symptoms", "symptom", rows.Symptom, ("id",)),
         Subject("policies", "policy", rows.Policy, ("topic", "text")),
+        Subject("packages", "package", rows.PackageKind, ("name",)),
         Subject("causes", "cause", rows.Cause, ("key",)),
         Subject("installs", "install", rows.Install, ("package", "versions")),
         Subject("distros", "distro", rows.Distro, ("name",)),
