@@ -19,7 +19,7 @@ from envcheck.model.fact import known
 from envcheck.model.reference import find_reference
 from envcheck.model.snapshot import Snapshot
 from envcheck.model.stack import Distro, Package, Python, Stack, Toolkit
-from envcheck.readers.image_config import compat_cuda, overlay
+from envcheck.readers.image_config import NO_GPUS, compat_cuda, overlay
 from envcheck.readers.image_tags import glibc_of, parse_distro, python_of, stack_of_tag
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from envcheck.matrix.rows import Build, CudaImage, FrameworkImage
 
 PIP = ("pip", "uv", "poetry", "pdm", "pipenv", "lock", "requirements")
+# Variables that all of NVIDIA's framework images set alike.
+CONSTANT = ("NVIDIA_REQUIRE_CUDA", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
 TOLD = ("image", "container")  # what was read of the image itself is not mended by what the matrix expects
 
 
@@ -44,7 +46,12 @@ def complete(snap: Snapshot, matrix: Matrix) -> Snapshot:
     if stack.packages.known and stack.packages.value:
         packages = resolve(stack.packages.value, matrix, stack, _platform(snap, stack))
         stack = msgspec.structs.replace(stack, packages=known(packages, stack.packages.source))
-    return msgspec.structs.replace(snap, stack=stack)
+    wants = snap.wants
+    devices = (stack.env.find() or {}).get("NVIDIA_VISIBLE_DEVICES", "")
+    if wants.gpu is None and stack.image.known and devices not in NO_GPUS:
+        source = wants.source or f"{stack.env.source}: NVIDIA_VISIBLE_DEVICES={devices}"
+        wants = msgspec.structs.replace(wants, gpu=True, source=source)
+    return msgspec.structs.replace(snap, stack=stack, wants=wants)
 
 
 def _with_steps(stack: Stack, snap: Snapshot) -> Stack:
@@ -69,11 +76,11 @@ def expected_image(reference: str, matrix: Matrix, arch: Optional[str] = None) -
         return cuda_stack(row, matrix, arch) if row else None
     if "nvidia/" in path:
         found = matrix.image(reference)
-        return framework_stack(found) if found else None
+        return framework_stack(found, matrix) if found else None
     return stack_of_tag(reference, reference)
 
 
-def framework_stack(row: FrameworkImage) -> Stack:
+def framework_stack(row: FrameworkImage, matrix: Matrix) -> Stack:
     """What the matrix says of one of NVIDIA's framework images."""
     source = f"{row.reference} (matrices/framework_images)"
     packages = [
@@ -95,7 +102,12 @@ def framework_stack(row: FrameworkImage) -> Stack:
                 source=source,
             )
         )
-    facts: dict[str, Any] = {}
+    env = {
+        variable.name: variable.example
+        for variable in matrix.image_variables
+        if variable.family.startswith("NGC framework") and variable.kind == "env" and variable.name in CONSTANT
+    }
+    facts: dict[str, Any] = {"env": known(env, f"{source}, matrices/image_variables.toml")} if env else {}
     if packages:
         facts["packages"] = known(tuple(sorted(packages, key=lambda p: p.name)), source)
         facts["complete"] = known(False, source)
@@ -241,9 +253,9 @@ def _fits(
         framework = others.get(row.framework)
         if row.yanked or (row.requires_python and python and not _supports(row.requires_python, python)):
             return None
-        if framework and framework.version and row.relation == "exact" and row.requirement:
+        if framework and framework.version and row.requirement:
             release = framework.version.partition("+")[0]
-            told = specifier_of(f"x{row.requirement}") if not row.requirement.startswith("x") else None
+            told = specifier_of(f"{row.framework}{row.requirement}")
             if told is not None and not told.contains(Version(release).base_version, prereleases=True):
                 return None
         return ""

@@ -57,6 +57,7 @@ def vendor_build_replaced(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     own = dict(_vendor_builds(recipe.base.reference, snap, matrix))
     if not own:
         return
+    replaced: dict[str, Problem] = {}
     for step, text, source in _steps(snap, PIP):
         if step.constrained or (step.no_deps and _name(text) not in own):
             continue
@@ -64,9 +65,10 @@ def vendor_build_replaced(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             version = own.get(name)
             if version is None or _keeps(asked, version):
                 continue
-            via = "" if _name(text) == name else f" (which asks for {asked})"
-            yield Problem(
-                f"{text}{via} replaces {name} {version}, the build of the base image's vendor",
+            direct = _name(text) == name
+            problem = Problem(
+                f"{text}{'' if direct else f' (which asks for {asked})'} replaces {name} {version}, "
+                "the build of the base image's vendor",
                 fix=(f"Leave {name} out of the requirements, or start from the image whose {name} it is.",),
                 subject=name,
                 evidence=(
@@ -74,6 +76,12 @@ def vendor_build_replaced(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                     Evidence(f"{name} of {recipe.base.reference}", version, recipe.base.source, "needed"),
                 ),
             )
+            # One finding a framework: the line that names it speaks for those that bring it along.
+            if direct:
+                replaced[name] = problem
+            else:
+                replaced.setdefault(name, problem)
+    yield from replaced.values()
 
 
 def _vendor_builds(reference: str, snap: Snapshot, matrix: Matrix) -> Iterator[tuple[str, str]]:

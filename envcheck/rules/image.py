@@ -34,6 +34,8 @@ def image_architecture_differs(snap: Snapshot, matrix: Matrix) -> Iterable[Probl
     if not _is_image(snap):
         return
     stack, machine = snap.stack.arch, snap.machine.arch
+    if snap.recipe is not None and snap.recipe.files and not stack.known:
+        return  # a file without a platform is built for the machine that builds it
     if stack.get() != machine.get():
         image = snap.stack.image.get()
         name = image.reference if image else "the image"
@@ -58,7 +60,7 @@ def image_end_of_life(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Fix: a newer patch release of the same CUDA minor, which needs no other driver.
     Sources: supported-tags.md of NVIDIA's container images.
     """
-    image = snap.stack.image.get()
+    image = snap.stack.image.find()
     if image is None:
         return
     env = snap.stack.env.find() or {}

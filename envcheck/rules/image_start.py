@@ -63,8 +63,10 @@ def enforcement(toolkit: Optional[ContainerToolkit]) -> tuple[Optional[bool], st
 
 def start(snap: Snapshot, matrix: Matrix) -> Optional[Start]:
     """The start of this image on this machine; None for an image without a requirement. Raises UnknownFact."""
+    if snap.stack.image.find() is None:
+        return None
     requirements = collect(snap.stack.env.get())
-    if not requirements or snap.stack.image.get() is None:
+    if not requirements:
         return None
     toolkit = snap.machine.toolkit
     enforced, mode = enforcement(toolkit.find())

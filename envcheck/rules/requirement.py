@@ -97,7 +97,19 @@ def evaluate(requirements: Iterable[Requirement], devices: Sequence[Device], dia
 
 
 def evaluate_one(requirement: Requirement, device: Device, dialect: Dialect = "c") -> Verdict:
-    """One requirement for one device, alternative by alternative as the tool reads it."""
+    """One requirement for one device, alternative by alternative as the tool reads it.
+
+    Where a device may have one of several brands, all must lead to the same answer for it to be one.
+    """
+    if device.brands is not None and len(device.brands) > 1:
+        each = [
+            evaluate_one(requirement, msgspec.structs.replace(device, brands=(brand,)), dialect)
+            for brand in device.brands
+        ]
+        if len({verdict.met for verdict in each}) == 1:
+            return each[0]
+        missing = {"brand", *(name for verdict in each for name in verdict.missing)}
+        return Verdict(None, requirement, missing=tuple(sorted(missing)))
     open_questions: set[str] = set()
     considered = False
     for factors in requirement.alternatives:

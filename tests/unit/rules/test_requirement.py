@@ -98,6 +98,12 @@ def test_an_unknown_brand_matters_only_in_an_exempt_branch():
     assert met(CUDA_124, cuda="12.4", driver="550.54") is True
 
 
+def test_a_product_of_two_possible_brands_is_certain_where_both_are_listed():
+    text = "cuda>=12.4 brand=tesla,driver>=535,driver<536 brand=nvidia,driver>=535,driver<536"
+    assert met(text, cuda="12.2", driver="535.54", brands=("nvidia", "tesla")) is True
+    assert met("brand=tesla,driver>=535", cuda="12.2", driver="535.54", brands=("nvidia", "tesla")) is None
+
+
 def test_every_gpu_must_satisfy():
     requirements = (Requirement("NVIDIA_REQUIRE_CUDA", CUDA_124),)
     tesla = Device(cuda="12.2", driver="535.60", brands=("tesla",))
