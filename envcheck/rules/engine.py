@@ -33,35 +33,52 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
     """Judge `snap` by `rules`. A rule that meets an unknown fact is skipped with the reason; it never passes."""
-    from envcheck.rules.symptom import told
-
+    rules = tuple(rules)
     found: list[tuple[Rule, Finding]] = []
-    spoken: set[str] = set()
     skipped: list[Skip] = []
     crashed: list[str] = []
-    count = 0
     for rule in rules:
-        count += 1
-        problems: list[Problem] = []
         try:
             # One at a time: what was found before an unknown fact was met stays found.
             for problem in rule.judge(snap, matrix):
-                problems.append(problem)  # noqa: PERF402
+                found.append((rule, _finding(rule, problem, snap)))  # noqa: PERF401
         except UnknownFact as reason:
             skipped.append(Skip(rule.id, str(reason)))
         except Exception as fault:  # one rule's crash must not hide what the others found
             crashed.append(rule.id)
             skipped.append(Skip(rule.id, f"fault in envcheck itself: {type(fault).__name__}: {fault}"))
-        # A log that proves this cause counts where the facts said nothing; one rule speaks for each cause.
-        if snap.events and not problems and rule.cause not in spoken:
-            problems.extend(told(snap, matrix, rule.cause))
-        spoken.add(rule.cause)
-        found.extend((rule, _finding(rule, problem, snap)) for problem in problems)
+    if snap.events:
+        found += _told(snap, matrix, rules, found)
     fired = {rule.id for rule, _ in found}
     explained = {other for rule, _ in found for other in rule.explains if rule.id in fired}
     kept = [(rule, finding) for rule, finding in found if rule.id not in explained]
     kept.sort(key=lambda pair: (SEVERITIES.index(pair[1].severity), pair[0].rank, pair[0].id, pair[1].subject))
-    return Outcome(tuple(_distinct(finding for _, finding in kept)), tuple(skipped), count, tuple(crashed))
+    return Outcome(tuple(_distinct(finding for _, finding in kept)), tuple(skipped), len(rules), tuple(crashed))
+
+
+def _told(
+    snap: Snapshot, matrix: Matrix, rules: tuple[Rule, ...], found: list[tuple[Rule, Finding]]
+) -> list[tuple[Rule, Finding]]:
+    """What the log proves by itself, where the facts didn't say it as loudly: the loudest rule of a cause speaks."""
+    from envcheck.rules.symptom import told
+
+    speakers: dict[str, Rule] = {}
+    for rule in rules:
+        for cause in (rule.cause, *rule.also):
+            other = speakers.get(cause)
+            if other is None or SEVERITIES.index(rule.severity) < SEVERITIES.index(other.severity):
+                speakers[cause] = rule
+    loudest: dict[str, int] = {}
+    for _, finding in found:
+        loudest[finding.cause] = min(loudest.get(finding.cause, 9), SEVERITIES.index(finding.severity))
+    heard = []
+    for cause, rule in speakers.items():
+        # A mere note from facts doesn't silence a log that proves the fault.
+        if loudest.get(cause, 9) <= max(SEVERITIES.index(rule.severity), SEVERITIES.index("warning")):
+            continue
+        for problem in told(snap, matrix, cause):
+            heard.append((rule, _finding(rule, msgspec.structs.replace(problem, cause=problem.cause or cause), snap)))
+    return heard
 
 
 def _finding(rule: Rule, problem: Problem, snap: Snapshot) -> Finding:

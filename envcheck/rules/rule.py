@@ -23,6 +23,7 @@ class Rule(msgspec.Struct, frozen=True):
     """A rule: public id and slug, the cause (a key of the vocabulary), and the function that judges.
 
     `explains` names rules whose findings are mere consequences of this one: they are dropped when it fires.
+    `also` are further causes that its problems may carry.
     `rank` orders root causes among findings of one severity: the lower, the nearer to the root.
     """
 
@@ -33,6 +34,7 @@ class Rule(msgspec.Struct, frozen=True):
     judge: Judge
     explains: tuple[str, ...] = ()
     rank: int = 50
+    also: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:
@@ -51,13 +53,20 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def rule(
-    id: str, slug: str, severity: Severity, *, cause: str, explains: tuple[str, ...] = (), rank: int = 50
+    id: str,
+    slug: str,
+    severity: Severity,
+    *,
+    cause: str,
+    explains: tuple[str, ...] = (),
+    rank: int = 50,
+    also: tuple[str, ...] = (),
 ) -> Callable[[Judge], Rule]:
     """Declare a rule; its docstring is its page. Raises ValueError for a malformed id."""
     if not ID.fullmatch(id):
         raise ValueError(f"rule id {id!r} is not three letters and three digits")
 
     def declare(judge: Judge) -> Rule:
-        return Rule(id, slug, severity, cause, judge, explains, rank)
+        return Rule(id, slug, severity, cause, judge, explains, rank, also)
 
     return declare
