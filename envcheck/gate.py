@@ -35,6 +35,7 @@ class How(msgspec.Struct, frozen=True):
     """What the command line says besides the settings; `today` decides which ignores have expired."""
 
     today: dt.date
+    files: tuple[Path, ...] = ()  # instead of all that the settings name
     targets: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -68,7 +69,7 @@ def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
     if not rows and not targets:
         targets = [_target("this", how, matrix)]
     cells: list[Cell] = []
-    if targets:
+    if targets and (how.require_gpu or not how.files):
         cells += [_machine_cell(target, bool(rows), project, matrix, how) for target in targets]
     columns: list[Optional[Target]] = [*targets] or [None]
     for row in rows:
@@ -120,12 +121,9 @@ def _inspection(how: How) -> Inspection:
 
 def _rows(project: Project, matrix: Matrix, how: How) -> Iterator[Row]:
     settings = project.settings
-    for key, patterns in (
-        ("dockerfiles", settings.dockerfiles),
-        ("requirements", settings.requirements),
-        ("files", settings.files),
-    ):
-        for path in _files(key, patterns, project):
+    named = {"dockerfiles": settings.dockerfiles, "requirements": settings.requirements, "files": settings.files}
+    for paths in [how.files] if how.files else [_files(key, patterns, project) for key, patterns in named.items()]:
+        for path in paths:
             shown = _shown(path)
             try:
                 snaps = inspect_files(path, _inspection(how), matrix, name=shown)
@@ -135,7 +133,8 @@ def _rows(project: Project, matrix: Matrix, how: How) -> Iterator[Row]:
             for snap in snaps:
                 service = snap.recipe.service if snap.recipe and len(snaps) > 1 else ""
                 yield Row(f"{shown} ({service})" if service else shown, snap)
-    yield from (_image(image, how, matrix) for image in dict.fromkeys(settings.images))
+    if not how.files:
+        yield from (_image(image, how, matrix) for image in dict.fromkeys(settings.images))
 
 
 def _image(image: str, how: How, matrix: Matrix) -> Row:

@@ -46,6 +46,9 @@ class Project(msgspec.Struct, frozen=True):
         )
 
 
+NO_SETTINGS = Project(Settings(), Path(), Need())
+
+
 def find_settings(start: Path) -> Optional[Path]:
     """envcheck.toml, or a pyproject.toml with our table, in `start` or above it up to the repository's root."""
     for folder in (start, *start.parents):

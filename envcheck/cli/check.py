@@ -18,6 +18,7 @@ Examples:
   envcheck check                                    what CI runs: settings of this repository
   envcheck check --config ci/envcheck.toml --format github --format sarif:envcheck.sarif
   envcheck check --on aws:g5.xlarge                 on another target than the settings name
+  envcheck check Dockerfile requirements.txt        only these files
   envcheck check --require-gpu                      this host too, and it must have a usable GPU
   envcheck check --baseline known.json --update-baseline
   envcheck check --baseline known.json              fail only on what is new
@@ -29,6 +30,7 @@ Exit codes:
 
 
 @click.command(epilog=EPILOG)
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -58,6 +60,7 @@ Exit codes:
 @click.option("-v", "--verbose", is_flag=True, help="Show every row, note, suppressed finding and skipped rule.")
 @no_color_option
 def command(
+    files: tuple[Path, ...],
     config: Optional[Path],
     targets: tuple[str, ...],
     require_gpu: bool,
@@ -73,7 +76,10 @@ def command(
     verbose: bool,
     no_color: bool,
 ) -> None:
-    """Judge all that the settings name (files, images, machines) against every target, and exit by the worst."""
+    """Judge all that the settings name (files, images, machines) against every target, and exit by the worst.
+
+    FILES, if any, are judged instead of the settings' files; then settings aren't needed.
+    """
     import datetime as dt
 
     from envcheck import matrix as matrices
@@ -81,22 +87,23 @@ def command(
     from envcheck.errors import UsageError
     from envcheck.gate import How, exit_code, run_gate
     from envcheck.report import RenderOptions, plain, render
-    from envcheck.settings import find_settings, load_settings
+    from envcheck.settings import NO_SETTINGS, find_settings, load_settings
 
     wanted = split_formats(formats)
     if update_baseline and baseline is None:
         raise UsageError("--update-baseline without a file", "Say which: --baseline FILE --update-baseline.")
     matrix = matrices.load()
     path = config or find_settings(Path.cwd())
-    if path is None:
+    if path is None and not files:
         raise UsageError(
             "no settings here: neither envcheck.toml nor [tool.envcheck] in pyproject.toml",
             "`envcheck init` proposes some; `envcheck doctor` judges this host without any.",
         )
-    project = load_settings(path, matrix.packages())
+    project = load_settings(path, matrix.packages()) if path is not None else NO_SETTINGS
     old = load_baseline(baseline) if baseline is not None and (baseline.exists() or not update_baseline) else None
     how = How(
         today=dt.datetime.now(dt.timezone.utc).date(),
+        files=files,
         targets=split_ids(targets),
         select=split_ids(select),
         ignore=split_ids(ignore),
