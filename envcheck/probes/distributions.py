@@ -24,11 +24,10 @@ CONDA_NAMES = {"pytorch": "torch"}  # where conda calls a distribution otherwise
 # Parts of CUDA come under these names from every channel, known to the matrix or not.
 CUDA_NAMES = ("nvidia-", "cuda-", "cudatoolkit", "cudnn", "nccl", "libcu", "libnv", "libnpp", "pytorch-cuda")
 _SEPARATORS = re.compile(r"[-_.]+")
-_TOLD = re.compile(
-    r"""^\s*\(?['"]?(?P<key>__version__|full_version|cuda_version|cuda|cudnn_version|hip|rocm_version|is_cuda_build"""
-    r"""|is_rocm_build)['"]?\s*(?::[^=\n]*)?[=:,]\s*(?P<value>None|True|False|['"][^'"\n]*['"])""",
-    re.MULTILINE,
-)
+_KEYS = r"__version__|full_version|cuda_version|cuda|cudnn_version|hip|rocm_version|is_cuda_build|is_rocm_build"
+_VALUE = r"""(?P<value>None|True|False|['"][^'"\n]*['"])"""
+_TOLD = re.compile(rf"^(?P<key>{_KEYS})\s*(?::[^=\n]*)?=\s*{_VALUE}", re.MULTILINE)  # cuda: Optional[str] = '12.4'
+_PAIR = re.compile(rf"""\(?['"](?P<key>{_KEYS})['"]\s*[:,]\s*{_VALUE}""")  # ('cuda_version', '12.5.1')
 _NAME = re.compile(r"[\w.-]+")
 _CAPABILITIES = re.compile(r"""cuda_compute_capabilities['"]?\s*[=:,]\s*\[([^\]]*)\]""")
 
@@ -165,7 +164,8 @@ def _told(tree: Tree, entry: _Entry, version: str) -> _Witness:
 
 def parse_witness(text: str, version: str, source: str) -> _Witness:
     """Read a version file as text: `cuda: Optional[str] = '12.4'`, `('cuda_version', '12.5.1')`."""
-    said = {match["key"]: match["value"].strip("'\"") for match in _TOLD.finditer(text)}
+    matches = (*_PAIR.finditer(text), *_TOLD.finditer(text))
+    said = {match["key"]: match["value"].strip("'\"") for match in matches}
     own = said.get("__version__") or said.get("full_version") or ""
     # The package index's metadata lacks the local part; a file of another version is left from another install.
     fits = "+" in own and own.partition("+")[0] == version.partition("+")[0]

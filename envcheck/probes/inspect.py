@@ -32,15 +32,17 @@ def inspect_host(
     python: Optional[str] = None,
     known: frozenset[str] = frozenset(),
     deadline: float = 20.0,
+    tree: Optional[Tree] = None,
 ) -> Snapshot:
     """The snapshot of this host, or of the machine whose files are under `root`.
 
     Nothing of the patient is run or imported. With another root, nothing of the real machine gets in: no command is
     run unless `runner` plays one back, and the environment is empty unless `env` tells it. `python` is an interpreter
     whose environment is judged instead of the active one; `known` are the normalised names of distributions to report.
+    `tree` replaces the plain reading of the files under `root`, for recordings.
     It returns within `deadline` seconds: what didn't answer is an unknown fact that says so.
     """
-    tree = Tree(os.fspath(root))
+    tree = tree or Tree(os.fspath(root))
     scene = Scene(
         tree=tree,
         runner=runner or (LiveRunner() if tree.live else NoRunner()),

@@ -114,6 +114,23 @@ class Process:
             self.faults.append(fault)
         return fault
 
+    def try_open(self, name: str, by: Optional[int], reason: str) -> None:
+        """As open, for what a library opens if it is there."""
+        if self.open(name, by, reason):
+            self.faults.pop()
+
+    def peek(self, path: str) -> Optional[tuple[str, ...]]:
+        """What a file needs, without opening it; None for what is no shared library."""
+        try:
+            return self._open(path).dynamic.needed
+        except (OSError, Unreadable, NotElf):
+            return None
+
+    def beside(self, index: int, beginning: str) -> list[str]:
+        """The names that begin so in the folder of an object."""
+        folder = self.objects[index].path.rpartition("/")[0]
+        return sorted(name for name in self._names_in(folder) if name.startswith(beginning))
+
     def _map_needed(self, start: int) -> Optional[LoadFault]:
         """Breadth first, as the loader goes: all that is needed by the objects from `start` on."""
         index = start
@@ -142,10 +159,10 @@ class Process:
                 return LoadFault(name, asker, str(failure))
         places = self.search(name, by)
         for place in places:
-            try:  # noqa: PERF203
+            try:
                 self._take(name, place, by, places)
                 return None
-            except (FileNotFoundError, Unreadable):
+            except (FileNotFoundError, Unreadable):  # noqa: PERF203
                 continue  # the loader passes over what it can't open
             except NotElf as failure:
                 if not failure.harmless:
@@ -184,9 +201,30 @@ class Process:
         index = self._names.get(name)
         return None if index is None else self.objects[index]
 
+    def index_of_path(self, path: str) -> Optional[int]:
+        """The index of the object that was loaded from `path`."""
+        file = self._read.get(path)
+        return self._by_file.get(file.identity) if file else None
+
     def index_of(self, name: str) -> Optional[int]:
         """The index of the object that answers to `name`."""
         return self._names.get(name)
+
+    def scope(self, index: int) -> tuple[str, ...]:
+        """The paths in whose symbols object `index` is bound: the program's own libraries, then its own, breadth first.
+
+        What was opened for all (RTLD_GLOBAL) beside the program's libraries only repeats what its own needs give.
+        """
+        order: dict[int, None] = {}
+        for start in (0, index):
+            queue = [start]
+            for at in queue:
+                order.setdefault(at)
+                for name in self.objects[at].dynamic.needed:
+                    found = self._names.get(name)
+                    if found is not None and found not in queue:
+                        queue.append(found)
+        return tuple(self.objects[at].path for at in order)
 
     # ---- searching
     def search(self, name: str, by: Optional[int]) -> Iterator[Place]:

@@ -129,6 +129,8 @@ def _driver(kernel: Optional[Driver], answer: Optional[Answer], modules: Fact[An
         return known(msgspec.structs.replace(kernel, cuda=cuda), kernel.source)
     if answer and answer.driver:
         return known(Driver(answer.driver, cuda=cuda, source="NVML"), "NVML")
+    if tree.exists("/dev/dxg"):  # WSL: the driver is in Windows, and only NVML tells its version
+        return unknown("NVIDIA driver: it is in Windows, and NVML doesn't tell its version")
     if modules.known and not any(_MODULE.fullmatch(name) for name in modules.value or ()):
         return known(None, "/proc/modules, /proc/driver/nvidia")
     if answer and answer.fault and answer.fault.code == "DRIVER_NOT_LOADED":
@@ -164,6 +166,8 @@ def _gpus(
         return known(
             (Gpu(name=name, kernel_driver="nvgpu", source="/proc/device-tree/model"),), "/proc/device-tree/model"
         )
+    if not from_nvml and scene.tree.exists("/dev/dxg"):
+        return unknown("GPUs: they are behind WSL's /dev/dxg, and NVML gives none", source)
     on_bus = bus.gpus if bus else ()
     if from_nvml:
         return known(_join(from_nvml, on_bus, hidden=hidden), source)

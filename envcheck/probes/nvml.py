@@ -114,16 +114,18 @@ def to_answer(steps: list[dict[str, Any]], run: Run, library: str, silent: Mappi
             fault = DriverFault(code=code, message=step.get("message", ""), source=f"NVML ({library})")
     gpus = {step["index"]: _gpu(step) for step in steps if step["step"] == "gpu"}
     for index, reason in silent.items():
-        gpus[index] = Gpu(name="NVIDIA GPU", index=index, lost=reason, source="NVML")
+        # Not `lost`: nobody has said so. Everything about it stays unknown, and so does NVML's health.
+        gpus[index] = Gpu(name="NVIDIA GPU", index=index, source=reason)
     driver = by_name.get("driver", {})
     read = [step["values"] for step in steps if step["step"] == "gpu"]
     states = [_STATES[v["fabric"][0]] for v in read if "fabric" in v and 0 <= v["fabric"][0] < len(_STATES)]
     links = [bool(values["nvlink"]) for values in read if "nvlink" in values]
-    finished = fault is not None or "end" in by_name
+    count = by_name.get("count", {}).get("value")
+    finished = fault is not None or "end" in by_name or (count is not None and not silent and len(gpus) == count)
     trouble = "" if finished else _trouble(run, by_name)
     return Answer(
         gpus=tuple(gpus[index] for index in sorted(gpus)),
-        count=by_name.get("count", {}).get("value"),
+        count=count,
         driver=driver.get("version"),
         nvml=driver.get("nvml"),
         cuda=driver.get("cuda"),
@@ -136,6 +138,8 @@ def to_answer(steps: list[dict[str, Any]], run: Run, library: str, silent: Mappi
 
 
 def _trouble(run: Run, by_name: Mapping[str, dict[str, Any]]) -> str:
+    if run.not_started:
+        return f"NVML {run.outcome}"
     last = next((name for name in ("gpu", "begin", "count", "driver", "init", "load", "open") if name in by_name), "")
     if last in ("gpu", "begin"):
         where = f"at device {by_name['begin']['index']} of {by_name.get('count', {}).get('value', '?')}"
