@@ -109,7 +109,39 @@ class Binary(msgspec.Struct, frozen=True, omit_defaults=True):
     sass: dict[str, int] = {}
     ptx: dict[str, int] = {}
     mixes: dict[str, int] = {}
+    main: bool = False  # without its code the package does nothing on a GPU
     unread: str = ""  # why its device code could not be read; nothing else is told then
+    source: str = ""
+
+
+class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the loader will say when a compiled file of a package is opened; worked out, not tried.
+
+    `fault` is empty where it loads, else 'missing' (a library), 'damaged' (a library), 'version' (`name` is the version
+    that `provider` lacks), 'symbol' (`name` is one that nobody defines; all are in `symbols`) or 'python' (built for
+    another Python). `text` is the loader's own wording, as far as it can be foretold.
+    """
+
+    path: str
+    package: str = ""
+    fault: str = ""
+    name: str = ""
+    wanted_by: str = ""  # the file that asks for `name`
+    provider: str = ""  # the file that should have it
+    text: str = ""
+    symbols: tuple[str, ...] = ()
+    cxx11_abi: Optional[bool] = None  # by the file's own mangled names
+    built_for: str = ""  # what tells of the release that it was built for: 'torch 2.3 (its version tag)', 'CUDA 12'
+    source: str = ""
+
+
+class ForwardNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a cuda-compat libcuda says of itself in its ELF note: its CUDA and the driver branches that it works on."""
+
+    path: str
+    cuda: str = ""
+    branches: tuple[int, ...] = ()
+    loads: Optional[bool] = None  # it is the libcuda that a process gets
     source: str = ""
 
 
@@ -142,3 +174,5 @@ class Stack(msgspec.Struct, frozen=True, omit_defaults=True):
     env: Fact[dict[str, str]] = not_told("environment variables")
     image: Fact[Optional[Image]] = not_told("container image")
     compat: Fact[Optional[str]] = not_told("cuda-compat package")  # driver version of its libcuda; None: none there
+    openings: Fact[tuple[Opening, ...]] = not_told("what the loader says to compiled packages")
+    forward: Fact[Optional[ForwardNote]] = not_told("ELF note of the cuda-compat libcuda")

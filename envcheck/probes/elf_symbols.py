@@ -122,7 +122,7 @@ def _symbol_count(file: Elf) -> int:
     heads = struct.unpack(f"<{buckets}I", file.read(at + 16 + 8 * bloom, 4 * buckets))
     last = max(heads, default=0)
     if last < first:
-        return first
+        return int(first)
     while True:
         piece = file.read(chains + 4 * (last - first), min(4096, file.size - chains - 4 * (last - first)) & ~3)
         if not piece:
