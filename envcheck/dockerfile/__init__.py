@@ -1,1 +1,1 @@
-"""A Plan to a Dockerfile."""
+"""From a plan to a Dockerfile and the files beside it."""
