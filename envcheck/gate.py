@@ -240,14 +240,14 @@ def _settled(report: Report, what: str, where: str, snap: Snapshot, project: Pro
 def _undecided(report: Report, where: str, snap: Snapshot) -> bool:
     """May 'nothing wrong' not be said?
 
-    A fault of a rule, or a requirement of the settings that could not be judged, always forbids it, but for what a
-    described machine (a cloud type) can't tell: its driver, disk and /dev/shm are those of another day. A machine
-    alone must tell its GPUs; a file judged by itself has no machine to wait for.
+    A fault of a rule always forbids it, and on a real machine or image a requirement that could not be judged. What a
+    described machine (a cloud type) or a file can't tell (a driver, /dev/shm; the Python of a requirement file) is
+    listed as not judged. A machine alone must tell its GPUs; a file judged by itself has no machine to wait for.
     """
     if any(skip.reason.startswith("fault in envcheck") for skip in report.skipped):
         return True
     described = snap.origin.kind == "machine"
-    if not described and any(skip.rule.startswith(OURS) for skip in report.skipped):
+    if not described and snap.recipe is None and any(skip.rule.startswith(OURS) for skip in report.skipped):
         return True
     if described or (where and snap.stack == EMPTY_STACK and snap.origin.kind not in LIVE):
         return not snap.machine.gpus.known

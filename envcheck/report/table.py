@@ -8,6 +8,7 @@ from envcheck.report.text import finding_lines
 from envcheck.report.words import MARKS, clean, count, flat, verdict
 
 SHOWN_ROWS = 40
+OURS = "SET"  # the family that judges by the settings
 
 
 def render(gate: Gate, options: RenderOptions) -> str:
@@ -101,17 +102,26 @@ def _item(item: Item, options: RenderOptions) -> list[str]:
 def _unknown(cell: Cell, options: RenderOptions) -> list[str]:
     if cell.report is None:
         return [options.paint(f"? {flat(cell.name)} could not be inspected: {flat(cell.failure)}", "unknown")]
-    reasons = list(dict.fromkeys(flat(skip.reason) for skip in cell.report.skipped))
+    skips = sorted(cell.report.skipped, key=lambda skip: not skip.rule.startswith(OURS))
+    reasons = list(dict.fromkeys(flat(skip.reason) for skip in skips))
     told = "; ".join(reasons if options.verbose else reasons[:3])
     return [options.paint(f"? {flat(cell.name)} is inconclusive: {told or 'too little could be read'}", "unknown")]
 
 
 def _not_judged(gate: Gate, options: RenderOptions) -> list[str]:
     """Requirements that a described machine can't answer: said, so that nobody takes them for passed."""
-    lines = []
+    told: dict[str, list[str]] = {}
     for cell in gate.cells:
         if cell.report is not None and cell.state != "unknown":
-            reasons = [f"{skip.rule} ({flat(skip.reason)})" for skip in cell.report.skipped if skip.rule[:3] == "SET"]
-            if reasons:
-                lines.append(options.paint(f"Not judged for {flat(cell.name)}: {', '.join(reasons)}", "dim"))
-    return lines
+            for skip in cell.report.skipped:
+                if skip.rule.startswith(OURS):
+                    told.setdefault(f"{skip.rule} ({flat(skip.reason)})", []).append(flat(cell.name))
+    shown = 1000 if options.verbose else 3
+    return [
+        options.paint(f"Not judged: {what}, for {', '.join(names[:shown])}{_more(len(names) - shown)}", "dim")
+        for what, names in told.items()
+    ]
+
+
+def _more(number: int) -> str:
+    return f" and {number} more (-v)" if number > 0 else ""
