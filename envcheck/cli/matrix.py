@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from envcheck.matrix.answer import Answer, AnswerTable
 
-SHOWN_ROWS = 40
+SHOWN_ROWS = 64
+SHOWN_NOTES = 4
 SHOWN_SOURCES = 5
 
 SHOW_EPILOG = """\b
@@ -110,13 +111,11 @@ def render(found: Answer, *, every: bool, color: bool, columns: int) -> str:
     _facts(console, found)
     for table in found.tables:
         _table(console, table, every)
-    notes = found.notes if every else found.notes[:SHOWN_SOURCES]
-    for line in _cut(notes, len(found.notes), "notes"):
-        console.print(Text(f"  · {printable(line)}"))
+    notes = found.notes if every else found.notes[:SHOWN_NOTES]
+    _lines(console, "  ·", _cut(notes, len(found.notes), "notes"), "")
     console.print(Text("  Sources", style="dim"))
     sources = found.sources if every else found.sources[:SHOWN_SOURCES]
-    for line in _cut(sources, len(found.sources), "sources"):
-        console.print(Text(f"    {printable(line)}", style="dim"))
+    _lines(console, "   ", _cut(sources, len(found.sources), "sources"), "dim")
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join(lines) + "\n"
 
@@ -130,6 +129,17 @@ def _cut(lines: tuple[str, ...], total: int, what: str) -> Iterator[str]:
     yield from lines
     if total > len(lines):
         yield f"… {total - len(lines)} more {what}: --all"
+
+
+def _lines(console: Console, mark: str, lines: Iterator[str], style: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for line in lines:
+        grid.add_row(Text(mark, style=style), Text(printable(line), style=style))
+    if grid.row_count:
+        console.print(grid)
 
 
 def _facts(console: Console, found: Answer) -> None:
@@ -157,7 +167,8 @@ def _table(console: Console, table: AnswerTable, every: bool) -> None:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for place, name in enumerate(table.columns):
         longest = max(len(row[place]) for row in shown)
-        grid.add_column(Text(f"    {name}" if place == 0 else name), no_wrap=longest <= 24, overflow="fold")
+        whole = place == 0 or longest <= 24
+        grid.add_column(Text(f"    {name}" if place == 0 else name), no_wrap=whole, overflow="fold")
     for row in shown:
         grid.add_row(*(Text(("    " if place == 0 else "") + printable(cell)) for place, cell in enumerate(row)))
     console.print(grid)

@@ -64,7 +64,7 @@ def _version(text: str) -> Version:
 def find(rows: Iterable[Build], version: str, variant: Optional[str], platform: str) -> Optional[Build]:
     """One build of one release; see Matrix.build."""
     try:
-        wanted = Version(public(version))
+        wanted = Version(Version(version).public)
     except InvalidVersion:
         return None
     same = [row for row in rows if versions.find(row.version) == wanted]

@@ -30,6 +30,7 @@ TOPICS: dict[str, tuple[Callable[..., Answer], int, int, str]] = {
 
 def answer(matrix: Matrix, topic: str, words: Sequence[str]) -> Answer:
     """The answer to 'topic words'; any package's name is a topic. Raises UnknownName or UsageError."""
+    topic = topic.lower()
     if topic not in TOPICS:
         if normal(topic) not in matrix.packages():
             raise UnknownName("topic", topic, [*TOPICS, *matrix.packages()], f"{', '.join(TOPICS)}, or a package")

@@ -17,7 +17,9 @@ def show_driver(matrix: Matrix, version: str) -> Answer:
     """One driver version or branch: what it runs, how long it lives, and what is wrong with it."""
     row = matrix.branch(version)
     if row is None:
-        raise UnknownName("driver branch", version, [str(b.branch) for b in matrix.branches], "matrices/branches.toml")
+        known = sorted({b.branch for b in matrix.branches})
+        see = f"R{', R'.join(map(str, reversed(known)))}"
+        raise UnknownName("driver branch", version, map(str, known), see)
     native = matrix.driver_cuda(version)
     majors = sorted({versions.parse(minor).major for minor in matrix.cuda_minors()})
     by_minor = [m for m in matrix.cuda_minors() if matrix.runs_cuda(version, m) == "minor"]
@@ -82,7 +84,8 @@ def show_cuda(matrix: Matrix, version: str) -> Answer:
     """One CUDA release or minor: drivers, compilers, GPUs, and the builds made for it."""
     release = matrix.cuda_release(version)
     if release is None:
-        raise UnknownName("CUDA release", version, [*matrix.cuda_minors(), *(r.version for r in matrix.cuda)])
+        minors = matrix.cuda_minors()
+        raise UnknownName("CUDA release", version, [*minors, *(r.version for r in matrix.cuda)], ", ".join(minors))
     minor = versions.minor(release.version)
     of_minor = [row for row in matrix.cuda if versions.minor(row.version) == minor]
     compiler = matrix.host_compiler(minor)

@@ -129,14 +129,16 @@ def show_cuda_tags(matrix: Matrix, wanted: str = "") -> Answer:
     if not found:
         known = [*{row.cuda: 0 for row in matrix.cuda_images}, *(row.tag for row in matrix.cuda_images)]
         raise UnknownName("tag of nvidia/cuda", wanted, known, _see("cuda"))
+    starts = {row.require for row in found}
     return Answer(
         topic="ngc",
         title=f"nvcr.io/nvidia/cuda {wanted}",
+        facts=facts(starts_on=" or ".join(sorted(starts)) if len(starts) < 4 else None),
         tables=(
             table(
                 "",
-                ("tag", "cuDNN", "NCCL", "architectures", "starts on", "status"),
-                ((r.tag, r.cudnn, r.nccl, r.arches, r.require, r.status) for r in found),
+                ("tag", "cuDNN", "NCCL", "architectures", "status"),
+                ((r.tag, r.cudnn, r.nccl, r.arches, r.status) for r in found),
             ),
         ),
         notes=notes_of(found),

@@ -21,7 +21,9 @@ def show_package(matrix: Matrix, package: str, version: str = "") -> Answer:
     builds = matrix.builds_of(name, version)
     companions = matrix.companions_of(name, version)
     if not builds and not companions:
-        raise UnknownName(f"release of {name}", version, matrix.versions_of(name), f"envcheck matrix show {name}")
+        known = matrix.versions_of(name)
+        see = f"envcheck matrix show {name} (the newest are {', '.join(known[:4])})"
+        raise UnknownName(f"release of {name}", version, known, see)
     if not version:
         return _all_releases(matrix, name, builds, companions)
     releases = list(dict.fromkeys(row.version for row in builds))
@@ -30,7 +32,7 @@ def show_package(matrix: Matrix, package: str, version: str = "") -> Answer:
         tables.append(_companions_table(name, companions))
     tables += _companions_of_framework(matrix, name, releases)
     newest = releases[0] if releases else ""
-    pins = matrix.pins_of(name, newest) if newest else ()
+    pins = matrix.pins_of(name, newest) if len(releases) == 1 else ()
     if pins:
         rows = ((p.package, p.requirement, p.via if p.via != "direct" else "") for p in pins)
         tables.append(table(f"What the default wheel of {newest} pins on x86_64", ("package", "", "through"), rows))
@@ -47,7 +49,7 @@ def show_package(matrix: Matrix, package: str, version: str = "") -> Answer:
             witness=seen[0].witness if seen else None,
         ),
         tables=tuple(tables),
-        notes=(*notes_of(builds)[:6], *(p.text for p in matrix.policies if p.topic == name)),
+        notes=(*(p.text for p in matrix.policies if p.topic == name), *notes_of(builds)),
         sources=sources_of([*builds, *companions], f"{'builds' if builds else 'companions'}/{name}.toml"),
     )
 
