@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Optional
 import msgspec
 
 from envcheck.errors import InspectError, UsageError
-from envcheck.inspection import Inspection
+from envcheck.inspection import Description, Inspection
 from envcheck.model.fact import known
 from envcheck.model.snapshot import Snapshot
 from envcheck.model.stack import Python
@@ -38,6 +38,9 @@ def main_snapshot(snaps: Sequence[Snapshot]) -> Snapshot:
 def inspect_targets(target: Optional[str], how: Inspection, matrix: Matrix) -> list[Snapshot]:
     """The snapshots of `target`: one, or one a container of a compose or Kubernetes file, on the machine that was
     named. Raises UsageError or InspectError."""
+    if target and target.startswith("container:") and not how.machine.said:
+        # A container of this machine's engine runs on this machine.
+        how = msgspec.structs.replace(how, machine=Description(on="this"))
     if not how.machine.said:
         return [_completed(snap, matrix) for snap in _look(target, how, matrix)]
     from envcheck.machines import describe_machine, machine_name, pair
@@ -127,8 +130,10 @@ def _read_target(path: Path, how: Inspection, matrix: Matrix, name: str) -> list
     if not how.online:
         return found
     from envcheck.image_targets import with_image
+    from envcheck.online import resolve_online
 
-    return [with_image(snap, how.image, matrix) for snap in found]
+    found = [with_image(snap, how.image, matrix) for snap in found]
+    return [resolve_online(snap, matrix, how.deadline) for snap in found]
 
 
 def _for_python(snap: Snapshot, version: str) -> Snapshot:

@@ -47,11 +47,11 @@ def sockets(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 @contextlib.contextmanager
 def open_engine(url: str, seconds: float = SECONDS) -> Iterator[Any]:
     """A client for the engine at `url`. Raises InspectError."""
-    import docker
+    from docker.client import DockerClient
     from docker.errors import DockerException
 
     try:
-        client = docker.DockerClient(base_url=url, version="auto", timeout=seconds)
+        client = DockerClient(base_url=url, version="auto", timeout=seconds)
     except (DockerException, OSError, ValueError) as fault:
         raise InspectError(f"the container engine at {_shown(url)} {why(fault)}", advice(fault)) from None
     try:
