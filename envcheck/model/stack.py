@@ -109,6 +109,7 @@ class Binary(msgspec.Struct, frozen=True, omit_defaults=True):
     sass: dict[str, int] = {}
     ptx: dict[str, int] = {}
     mixes: dict[str, int] = {}
+    ptx_isa: str = ""  # the newest PTX version in it, '9.0': what a driver must know to compile it
     main: bool = False  # without its code the package does nothing on a GPU
     unread: str = ""  # why its device code could not be read; nothing else is told then
     source: str = ""

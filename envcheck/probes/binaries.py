@@ -12,9 +12,9 @@ import msgspec
 
 from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.snapshot import Snapshot
-from envcheck.model.stack import Binary, ForwardNote, Library, Opening, Package, Python, Stack
+from envcheck.model.stack import Binary, ForwardNote, Library, Package, Stack
 from envcheck.probes.abi import Symbols, cxx11_abi
-from envcheck.probes.elf import NotElf
+from envcheck.probes.elf import Dynamic, NotElf
 from envcheck.probes.extensions import Extension, find_extensions
 from envcheck.probes.fatbin import read_binary
 from envcheck.probes.forward import read_forward_note
@@ -145,6 +145,9 @@ def _libraries(
         soname = thing.dynamic.soname or asked
         if decides(soname) and decides(asked):  # not a wheel's private copy under a name of its own
             yield from _rows(tree, process, thing, soname, sites, owners, conda)
+    for name, place, fault in process.halfway:
+        thing = Object(name, place.path, f"{place.reason}; it lacks {fault.name}", None, Dynamic())
+        yield from _rows(tree, process, thing, name, sites, owners, conda)
 
 
 def _rows(
@@ -159,7 +162,8 @@ def _rows(
     by = process.objects[thing.by].path.rpartition("/")[2] if thing.by is not None else ""
     asked = f", asked for by {shown(by)}" if by else ""
     seen: set[str] = set()
-    places = [(thing.path, f"{thing.reason}{asked}"), *((p.path, p.reason) for p in thing.others)]
+    places = [(thing.path, f"{thing.reason}{asked}")]
+    places += [(place.path, place.reason) for place in (*thing.others, *process.lying(soname))]
     places += [(path, "no step of the search leads there first") for path in owners if path.endswith(f"/{soname}")]
     for path, reason in places:
         plain = posixpath.normpath(path)
@@ -197,6 +201,3 @@ def _forward(tree: Tree, libcuda: Optional[str]) -> Fact[Optional[ForwardNote]]:
         if note:
             return known(msgspec.structs.replace(note, loads=path == libcuda), note.source)
     return known(None, "no cuda-compat libcuda")
-
-
-__all__ = ["Opening", "Python", "inspect_binaries"]

@@ -3,8 +3,9 @@
 Headers only, payloads are jumped over. The layout is not published; it was established by compiling every architecture
 and suffix with nvcc 13.0 and comparing with what cuobjdump lists (tests/unit/probes/test_fatbin.py does it again):
 a region is magic 0xBA55ED50, version (2 bytes), header size (2), size of what follows (8); an entry in it has kind
-(2 bytes at 0; 1 PTX, 2 machine code, 8 LTO code), header size (4 at 4), payload size (8 at 8), architecture (4 at 28)
-and flags (8 at 40), of which bit 20 is the suffix 'a' and bit 21 the suffix 'f'.
+(2 bytes at 0; 1 PTX, 2 machine code, 8 LTO code), header size (4 at 4), payload size (8 at 8), minor and major of the
+code's own version (2 and 2 at 24; of PTX its ISA, 9.0 for CUDA 13.0), architecture (4 at 28) and flags (8 at 40), of
+which bit 20 is the suffix 'a' and bit 21 the suffix 'f'.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from envcheck.probes.tree import Tree, shown
 MAGIC = 0xBA55ED50
 MAX_ENTRIES = 2_000_000  # the largest library met (cuBLASLt) has 5,737
 _REGION = struct.Struct("<IHHQ")
-_ENTRY = struct.Struct("<H2xIQ12xI8xQ")
+_ENTRY = struct.Struct("<H2xIQ8xHHI8xQ")
 _PTX, _SASS = 1, 2
 _A, _F = 1 << 20, 1 << 21
 _LINKED, _RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
@@ -35,6 +36,7 @@ class Code(NamedTuple):
 
     mixes: dict[tuple[str, ...], int]
     where: str
+    ptx_isa: tuple[int, int] = (0, 0)  # the newest PTX version in it
 
     @property
     def modules(self) -> int:
@@ -66,6 +68,7 @@ def read_binary(tree: Tree, path: str, package: str = "") -> Optional[Binary]:
         modules=code.modules,
         sass=code.counts(ptx=False),
         ptx=code.counts(ptx=True),
+        ptx_isa=".".join(map(str, code.ptx_isa)) if any(code.ptx_isa) else "",
         mixes={" ".join(mix): count for mix, count in sorted(code.mixes.items())},
         source=code.where,
     )
@@ -77,22 +80,24 @@ def read_code(file: Elf) -> Optional[Code]:
         head = file.read(0, min(4, file.size))
         if head != MAGIC.to_bytes(4, "little"):
             raise NotElf(f"{shown(file.path)}: neither an ELF file nor a fatbin")
-        return Code(_mixes(_walk(file, 0, file.size)), "fatbin headers")
+        isa = [(0, 0)]
+        return Code(_mixes(_walk(file, 0, file.size, isa)), "fatbin headers", max(isa))
     if file.machine == EM_CUDA:
         return Code({(_cubin(file),): 1}, "cubin header")
     places = {s.name: s for s in file.sections() if s.name in (_LINKED, _RELOCATABLE) and s.kind != 8 and s.size}
+    isa = [(0, 0)]
     linked, loose = places.get(_LINKED), places.get(_RELOCATABLE)
     if linked is None:
         if loose is None:
             return None
-        return Code(_mixes(_walk(file, loose.offset, loose.size)), f"section {_RELOCATABLE}")
-    mixes = _mixes(_walk(file, linked.offset, linked.size))
+        return Code(_mixes(_walk(file, loose.offset, loose.size, isa)), f"section {_RELOCATABLE}", max(isa))
+    mixes = _mixes(_walk(file, linked.offset, linked.size, isa))
     if loose is not None:
-        mixes = _with_jit(mixes, _mixes(_walk(file, loose.offset, loose.size)))
-    return Code(mixes, f"section {_LINKED}")
+        mixes = _with_jit(mixes, _mixes(_walk(file, loose.offset, loose.size, isa)))
+    return Code(mixes, f"section {_LINKED}", max(isa))
 
 
-def _walk(file: Elf, start: int, size: int) -> list[tuple[str, ...]]:
+def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[tuple[str, ...]]:
     """What each region holds. Damage inside it raises NotElf: a part of the truth would pass for the whole."""
     at, end, entries = start, start + size, 0
     modules: list[tuple[str, ...]] = []
@@ -110,7 +115,7 @@ def _walk(file: Elf, start: int, size: int) -> list[tuple[str, ...]]:
             raise NotElf(f"{shown(file.path)}: damaged device code at byte {at}")
         place, found = at + header, []
         while place + entry_header <= stop:
-            kind, head, payload, number, flags = unpack(read(place, entry_header))
+            kind, head, payload, minor, major, number, flags = unpack(read(place, entry_header))
             entries += 1
             if head < entry_header or place + head + payload > stop or entries > MAX_ENTRIES:
                 raise NotElf(f"{shown(file.path)}: damaged device code at byte {place}")
@@ -118,6 +123,8 @@ def _walk(file: Elf, start: int, size: int) -> list[tuple[str, ...]]:
                 found.append(
                     _name(number, "a" if flags & _A else "f" if flags & _F else "") + ("+PTX" if kind == _PTX else "")
                 )
+                if kind == _PTX and (major, minor) > isa[-1]:
+                    isa.append((major, minor))
             place += head + payload
         if found:
             modules.append(tuple(dict.fromkeys(found)))

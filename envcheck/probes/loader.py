@@ -72,6 +72,7 @@ class Process:
         self.tree = tree
         self.objects: list[Object] = []
         self.faults: list[LoadFault] = []
+        self.halfway: list[tuple[str, Place, LoadFault]] = []
         self._env = env
         self._names: dict[str, int] = {}
         self._by_file: dict[tuple[int, int], int] = {}
@@ -115,9 +116,12 @@ class Process:
         return fault
 
     def try_open(self, name: str, by: Optional[int], reason: str) -> None:
-        """As open, for what a library opens if it is there."""
+        """As open, for what a library opens if it is there. One that is there and can't load is kept in `halfway`."""
         if self.open(name, by, reason):
-            self.faults.pop()
+            fault = self.faults.pop()
+            place = next(self.search(name, by), None)
+            if place and fault.name != name:
+                self.halfway.append((name, place, fault))
 
     def peek(self, path: str) -> Optional[tuple[str, ...]]:
         """What a file needs, without opening it; None for what is no shared library."""
@@ -225,6 +229,13 @@ class Process:
                     if found is not None and found not in queue:
                         queue.append(found)
         return tuple(self.objects[at].path for at in order)
+
+    def lying(self, name: str) -> Iterator[Place]:
+        """Where `name` lies on LD_LIBRARY_PATH and in the cache, whoever asks."""
+        for folder in self.library_path.paths:
+            if name in self._names_in(folder):
+                yield Place(f"{folder}/{name}", self.library_path.reason)
+        yield from (Place(path, "ld.so.cache") for path in self.cached(name))
 
     # ---- searching
     def search(self, name: str, by: Optional[int]) -> Iterator[Place]:
