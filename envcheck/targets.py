@@ -100,7 +100,8 @@ def inspect_this(how: Inspection, matrix: Matrix) -> Snapshot:
     """The live host or the container that we stand in."""
     from envcheck.probes.inspect import inspect_host
 
-    return inspect_host(python=how.python, known=frozenset(matrix.packages()), deadline=how.deadline)
+    known = frozenset(matrix.packages())
+    return inspect_host(python=how.python, known=known, deadline=how.deadline, binaries=True)
 
 
 def inspect_files(path: Path, how: Inspection, matrix: Matrix, *, name: str = "") -> list[Snapshot]:

@@ -12,14 +12,14 @@ from typing import Any, Optional, Union
 
 import msgspec
 
-from envcheck.model.fact import Fact, unknown
+from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.machine import Machine
 from envcheck.model.snapshot import Origin, Snapshot
 from envcheck.model.stack import Stack
 from envcheck.probes.package_db import PackageDatabase
 from envcheck.probes.probe import PROBES, Probe, Scene
 from envcheck.probes.runner import LiveRunner, NoRunner, Runner
-from envcheck.probes.tree import Tree, shown
+from envcheck.probes.tree import Tree, Unreadable, shown
 
 PATIENCE = 0.03  # seconds after which the probes that wait get a thread of their own
 
@@ -33,12 +33,14 @@ def inspect_host(
     known: frozenset[str] = frozenset(),
     deadline: float = 20.0,
     tree: Optional[Tree] = None,
+    binaries: bool = False,
 ) -> Snapshot:
     """The snapshot of this host, or of the machine whose files are under `root`.
 
     Nothing of the patient is run or imported. With another root, nothing of the real machine gets in: no command is
     run unless `runner` plays one back, and the environment is empty unless `env` tells it. `python` is an interpreter
     whose environment is judged instead of the active one; `known` are the normalised names of distributions to report.
+    `binaries` says that compiled files are read too: device code, what will load, the C++ ABI.
     `tree` replaces the plain reading of the files under `root`, for recordings.
     It returns within `deadline` seconds: what didn't answer is an unknown fact that says so.
     """
@@ -56,6 +58,8 @@ def inspect_host(
         facts = _gather(scene, deadline)
     machine = msgspec.structs.replace(Machine(), **_of("machine", facts))
     stack = msgspec.structs.replace(Stack(), **_of("stack", facts))
+    if binaries:
+        stack = _with_binaries(scene, machine, stack)
     kind = "container" if machine.container.value else "host"
     snapshot = Snapshot(origin=Origin(kind), machine=machine, stack=stack)
     try:
@@ -63,6 +67,38 @@ def inspect_host(
     except UnicodeEncodeError:  # a file name that is no UTF-8 got through
         return msgspec.convert(_printable(msgspec.to_builtins(snapshot)), Snapshot)
     return snapshot
+
+
+def _with_binaries(scene: Scene, machine: Machine, stack: Stack) -> Stack:
+    """The stack with what its compiled files tell; as it was, with the reason, where they can't be read in time."""
+    names = ("binaries", "openings", "forward")
+    none = {name: known((), "no package here has device code") for name in names[:2]} if stack.packages.known else {}
+    if not stack.packages.value and not stack.compat.value:
+        return msgspec.structs.replace(stack, **none)
+    result: list[Stack] = []
+    trouble: list[str] = []
+
+    def read() -> None:
+        try:
+            from pathlib import Path
+
+            from envcheck.probes.binaries import inspect_binaries
+
+            snapshot = Snapshot(machine=machine, stack=stack)
+            result.append(inspect_binaries(snapshot, root=Path(scene.tree.root), env=scene.env, deadline=scene.left))
+        except Exception as failure:  # a fault of ours must not look like one of the machine
+            trouble.append(f"{type(failure).__name__}: {shown(str(failure))[:200]} (a fault of envcheck)")
+
+    # A thread, because a file on a dead network mount stops whoever reads it.
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(scene.left)
+    if result:
+        untold = {name: fact for name, fact in none.items() if getattr(result[0], name) == getattr(Stack(), name)}
+        return msgspec.structs.replace(result[0], **untold)
+    reason = trouble[0] if trouble else "not read by the deadline"
+    changes = {name: unknown(f"{_what(f'stack.{name}')}: {reason}") for name in names}
+    return msgspec.structs.replace(stack, **changes)
 
 
 def _of(part: str, facts: Mapping[str, Fact[Any]]) -> dict[str, Fact[Any]]:
@@ -110,6 +146,9 @@ def _consume(probe: Probe, scene: Scene, facts: dict[str, Fact[Any]]) -> None:
     try:
         for field, fact in probe.inspect(scene):  # one by one: what it has learnt stays when it fails or hangs
             facts[field] = fact  # noqa: PERF403
+    except Unreadable as failure:
+        for field in probe.fields:
+            facts.setdefault(field, unknown(f"{_what(field)}: {failure}"))
     except Exception as failure:  # a fault of ours must not look like one of the machine
         reason = f"the {probe.name} probe failed: {type(failure).__name__}: {shown(str(failure))[:200]}"
         for field in probe.fields:

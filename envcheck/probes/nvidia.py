@@ -129,7 +129,7 @@ def _driver(kernel: Optional[Driver], answer: Optional[Answer], modules: Fact[An
         return known(msgspec.structs.replace(kernel, cuda=cuda), kernel.source)
     if answer and answer.driver:
         return known(Driver(answer.driver, cuda=cuda, source="NVML"), "NVML")
-    if tree.exists("/dev/dxg"):  # WSL: the driver is in Windows, and only NVML tells its version
+    if tree.there("/dev/dxg"):  # WSL: the driver is in Windows, and only NVML tells its version
         return unknown("NVIDIA driver: it is in Windows, and NVML doesn't tell its version")
     if modules.known and not any(_MODULE.fullmatch(name) for name in modules.value or ()):
         return known(None, "/proc/modules, /proc/driver/nvidia")
@@ -166,7 +166,7 @@ def _gpus(
         return known(
             (Gpu(name=name, kernel_driver="nvgpu", source="/proc/device-tree/model"),), "/proc/device-tree/model"
         )
-    if not from_nvml and scene.tree.exists("/dev/dxg"):
+    if not from_nvml and scene.tree.there("/dev/dxg"):
         return unknown("GPUs: they are behind WSL's /dev/dxg, and NVML gives none", source)
     on_bus = bus.gpus if bus else ()
     if from_nvml:
@@ -176,7 +176,7 @@ def _gpus(
     if bus is None:
         if nodes or (answer and answer.fault):
             return unknown(f"GPUs: {no_bus}, and NVML gives none", source)
-        return unknown(f"GPUs: {no_bus}") if not scene.tree.exists("/proc/self") else known((), f"no PCI bus: {no_bus}")
+        return unknown(f"GPUs: {no_bus}") if not scene.tree.there("/proc/self") else known((), f"no PCI bus: {no_bus}")
     if answer and answer.trouble:
         return known(tuple(_silent(gpu, answer.trouble) for gpu in on_bus), "PCI bus")
     if answer and answer.count == 0 and not hidden:
@@ -233,7 +233,7 @@ def _driver_packages(scene: Scene) -> Fact[Any]:
 def _fabric_manager(scene: Scene, answer: Optional[Answer], switched: bool, in_container: bool) -> Fact[Any]:
     tree = scene.tree
     state = answer.fabric if answer else ""
-    installed = tree.exists("/usr/bin/nv-fabricmanager")
+    installed = tree.there("/usr/bin/nv-fabricmanager")
     try:
         packages = scene.database.packages()[0]
     except Unreadable:

@@ -64,7 +64,7 @@ def find_place(scene: Scene) -> Optional[Place]:
     active.sort(key=lambda item: path.index(f"{item[0]}/bin") if f"{item[0]}/bin" in path else len(path))
     for prefix, name in active:
         marker = "pyvenv.cfg" if name == "VIRTUAL_ENV" else "conda-meta"
-        if prefix.startswith("/") and _there(tree, f"{prefix}/{marker}"):
+        if prefix.startswith("/") and tree.there(f"{prefix}/{marker}"):
             return Place(_python_in(tree, f"{prefix}/bin") or f"{prefix}/bin/python", prefix, name)
     if not path and not tree.live:
         path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
@@ -81,7 +81,7 @@ def _named(scene: Scene, wanted: str) -> Place:
     tree = scene.tree
     if "/" not in wanted:
         for folder in scene.env.get("PATH", "").split(":"):
-            if folder.startswith("/") and _there(tree, f"{folder}/{wanted}"):
+            if folder.startswith("/") and tree.there(f"{folder}/{wanted}"):
                 return Place(f"{folder}/{wanted}", _prefix(tree, f"{folder}/{wanted}"), "--python")
         raise NoPython(f"no {wanted!r} on PATH")
     if not wanted.startswith("/"):
@@ -94,7 +94,7 @@ def _named(scene: Scene, wanted: str) -> Place:
             wanted = found
         elif not tree.exists(wanted):
             target = tree.link(wanted)
-            if target is None or not _there(tree, f"{wanted.rpartition('/')[0]}/../pyvenv.cfg"):
+            if target is None or not tree.there(f"{wanted.rpartition('/')[0]}/../pyvenv.cfg"):
                 raise NoPython(f"there is no {shown(wanted)}")
         elif not tree.is_file(wanted):
             raise NoPython(f"{shown(wanted)} is no interpreter: not a regular file")
@@ -103,16 +103,9 @@ def _named(scene: Scene, wanted: str) -> Place:
     return Place(wanted, _prefix(tree, wanted), "--python")
 
 
-def _there(tree: Tree, path: str) -> bool:
-    try:
-        return tree.exists(path)
-    except Unreadable:
-        return False
-
-
 def _python_in(tree: Tree, folder: str) -> Optional[str]:
     for name in ("python3", "python"):
-        if _there(tree, f"{folder}/{name}"):
+        if tree.there(f"{folder}/{name}"):
             return f"{folder}/{name}"
     return None
 
@@ -141,7 +134,7 @@ def _local_version(scene: Scene) -> Optional[str]:
 def _prefix(tree: Tree, executable: str) -> str:
     """The prefix that an interpreter serves: the venv it stands in, else the one of its real file."""
     beside = executable.rpartition("/")[0].rpartition("/")[0]
-    if _there(tree, f"{beside}/pyvenv.cfg") or _there(tree, f"{beside}/conda-meta"):
+    if tree.there(f"{beside}/pyvenv.cfg") or tree.there(f"{beside}/conda-meta"):
         return beside
     return tree.resolve(executable).rpartition("/")[0].rpartition("/")[0]
 
@@ -169,7 +162,7 @@ def read_interpreter(tree: Tree, place: Place) -> tuple[Python, dict[str, str]]:
         prefix=shown(place.prefix),
         kind=_kind(tree, place.prefix, base, real, config),
         free_threaded=bool(match and match.group(3)),
-        headers=any(_there(tree, f"{p}/include/{folder or f'python{short}'}/Python.h") for p in {base, place.prefix}),
+        headers=any(tree.there(f"{p}/include/{folder or f'python{short}'}/Python.h") for p in {base, place.prefix}),
         platform=_platform(tree, real),
     )
     return python, config
@@ -210,7 +203,7 @@ def _full_version(tree: Tree, base: str, real: str, said: str, short: str, folde
 def _kind(tree: Tree, prefix: str, base: str, real: str, config: dict[str, str]) -> str:
     if config:
         return "uv" if "uv" in config else "venv"
-    if _there(tree, f"{prefix}/conda-meta"):
+    if tree.there(f"{prefix}/conda-meta"):
         return "conda"
     if "/.pyenv/" in real:
         return "pyenv"
@@ -242,7 +235,7 @@ def find_sites(scene: Scene, python: Python, config: dict[str, str]) -> tuple[st
         found += _base_sites(config.get("home", "").rpartition("/")[0], lib)
     sites: dict[str, str] = {}
     for folder in found:
-        if _there(tree, folder):
+        if tree.there(folder):
             sites.setdefault(tree.resolve(folder), folder)  # lib64 is often a link to lib
     return tuple(sites.values())
 

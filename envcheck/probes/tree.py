@@ -84,6 +84,13 @@ class Tree:
         """Is something there? Raises Unreadable where that can't be told."""
         return self.stat(path) is not None
 
+    def there(self, path: str) -> bool:
+        """As exists, with False also where that can't be told: for hints, never for a verdict."""
+        try:
+            return self.exists(path)
+        except Unreadable:
+            return False
+
     def is_file(self, path: str) -> bool:
         """Is it a regular file? Raises Unreadable."""
         found = self.stat(path)
