@@ -49,6 +49,8 @@ def test_a_wheel_that_says_what_the_rows_say_agrees(rows):
         ({"variant": "cu121"}, "default build"),
         ({"requires_python": ">=3.9"}, "requires-python"),
         ({"requirements": {}}, "nvidia-cudnn-cu12"),
+        ({"pythons": ("3.9", "3.10")}, "wheels 3.9-3.10"),
+        ({"pythons": ("3.9", "3.13", "3.14t")}, "wheels 3.14t"),
     ],
 )
 def test_each_difference_is_named(rows, change, word):
@@ -61,6 +63,23 @@ def test_a_pin_that_the_rows_lack_is_named(rows):
     build, pins, wheel = rows
     more = msgspec.structs.replace(wheel, requirements={**wheel.requirements, "nvidia-new": "==1"})
     assert torch_wheels.disagreements(more, build, pins) == ["nvidia-new: row None, wheel ==1"]
+
+
+def test_releases_are_the_newest_with_their_pythons_in_order():
+    from pypi_simple import DistributionPackage
+
+    names = [
+        "torch-2.10.0-cp313-cp313t-manylinux_2_28_x86_64.whl",
+        "torch-2.10.0-cp39-cp39-manylinux_2_28_x86_64.whl",
+        "torch-2.10.0-cp310-cp310-manylinux_2_28_x86_64.whl",
+        "torch-2.10.0-cp310-cp310-win_amd64.whl",
+        "torch-2.9.1-cp310-cp310-manylinux_2_28_x86_64.whl",
+        "torch-2.11.0rc1-cp310-cp310-manylinux_2_28_x86_64.whl",
+    ]
+    files = [{"filename": name, "url": f"https://host/{name}", "hashes": {}} for name in names]
+    packages = [DistributionPackage.from_json_data(file, "torch") for file in files]
+    newest = torch_wheels.newest_releases(packages, 1)
+    assert [list(release) for release in newest] == [["3.9", "3.10", "3.13t"]]
 
 
 def test_a_release_without_a_row_is_a_disagreement(rows):

@@ -1,8 +1,8 @@
 """Holds the rows of torch against the metadata of its newest wheels: `python -m envcheck.matrix.refresh.torch_wheels`.
 
-Compared for every release, on linux x86_64: requires-python, triton, the CUDA packages that the wheel requires itself
-(pins with via 'direct'), and the CUDA build in torch/version.py. Disagreements are printed and give exit code 1;
-with --write, the rows that agree get the wheel's name and today's date as their witness.
+Compared for every release, on linux x86_64: the Pythons that have a wheel, requires-python, triton, the CUDA packages
+that the wheel requires itself (pins with via 'direct'), and the CUDA build in torch/version.py. Disagreements are
+printed and give exit code 1; with --write, the rows that agree get the wheel's name and today's date as their witness.
 """
 
 from __future__ import annotations
@@ -41,25 +41,32 @@ class Wheel(msgspec.Struct, frozen=True):
     requires_python: str
     requirements: dict[str, str]  # CUDA packages and triton: name -> extras and specifier
     variant: Optional[str]  # 'cu128' by torch/version.py; None where it doesn't tell
+    pythons: tuple[str, ...] = ()  # that have a wheel of this release, lowest first: '3.9', '3.13t'
 
 
-def newest_wheels(packages: Iterable[DistributionPackage], count: int) -> list[DistributionPackage]:
-    """One linux x86_64 wheel for each of the `count` newest releases, newest first; the newest plain CPython tag."""
-    best: dict[Version, tuple[int, DistributionPackage]] = {}
+def newest_releases(packages: Iterable[DistributionPackage], count: int) -> list[dict[str, DistributionPackage]]:
+    """The linux x86_64 wheels of the `count` newest releases, newest release first, by Python ('3.9', '3.13t')."""
+    found: dict[Version, dict[str, DistributionPackage]] = {}
     for package in packages:
-        match = re.search(r"-cp3(\d+)-cp3\d+m?-[^-]*linux[^-]*x86_64\.whl$", package.filename)
-        if not match or package.version is None or package.is_yanked:
-            continue
-        version, python = Version(package.version), int(match.group(1))
-        if not version.is_prerelease and python >= best.get(version, (-1,))[0]:
-            best[version] = python, package
-    return [best[version][1] for version in sorted(best, reverse=True)[:count]]
+        match = re.search(r"-cp3(\d+)-cp3\d+(m|t)?-[^-]*linux[^-]*x86_64\.whl$", package.filename)
+        if match and package.version is not None and not package.is_yanked:
+            version = Version(package.version)
+            if not version.is_prerelease:
+                python = f"3.{match.group(1)}" + ("t" if match.group(2) == "t" else "")
+                found.setdefault(version, {})[python] = package
+    return [dict(sorted(found[v].items(), key=_python_order)) for v in sorted(found, reverse=True)[:count]]
 
 
-def read_wheel(client: PyPISimple, package: DistributionPackage) -> Wheel:
-    """METADATA and version.py of a wheel, by ranged requests."""
+def _python_order(item: tuple[str, DistributionPackage]) -> tuple[bool, Version]:
+    return item[0].endswith("t"), Version(item[0].rstrip("t"))
+
+
+def read_wheel(client: PyPISimple, release: dict[str, DistributionPackage]) -> Wheel:
+    """METADATA and version.py of one wheel of a release, by ranged requests: that of the newest plain Python."""
+    package = [wheel for python, wheel in release.items() if not python.endswith("t")][-1]
     texts = read_members(client, package, ".dist-info/METADATA", "torch/version.py")
-    return parse_wheel(package.filename, texts[".dist-info/METADATA"], texts.get("torch/version.py", ""))
+    wheel = parse_wheel(package.filename, texts[".dist-info/METADATA"], texts.get("torch/version.py", ""))
+    return msgspec.structs.replace(wheel, pythons=tuple(release))
 
 
 def parse_wheel(filename: str, metadata: str, version_py: str) -> Wheel:
@@ -95,6 +102,12 @@ def disagreements(wheel: Wheel, build: Optional[Build], pins: Sequence[WheelPin]
         found.append(f"requires-python: row {build.requires_python}, wheel {wheel.requires_python}")
     if wheel.variant and build.variant != wheel.variant:
         found.append(f"default build: row {build.variant}, wheel {wheel.variant}")
+    plain = [python for python in wheel.pythons if not python.endswith("t")]
+    free = " ".join(python for python in wheel.pythons if python.endswith("t")) or None
+    if plain and (build.python_min, build.python_max) != (plain[0], plain[-1]):
+        found.append(f"Python: row {build.python_min}-{build.python_max}, wheels {plain[0]}-{plain[-1]}")
+    if plain and build.free_threaded != free:
+        found.append(f"free-threaded Python: row {build.free_threaded}, wheels {free}")
     triton = wheel.requirements.get("triton", "").replace("==", "") or None
     if build.triton != triton:
         found.append(f"triton: row {build.triton}, wheel {triton}")
@@ -135,8 +148,8 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     options = parser.parse_args(arguments)
     matrix = load()
     with open_index() as client:
-        packages = newest_wheels(client.get_project_page(PACKAGE).packages, options.count)
-        wheels = [read_wheel(client, package) for package in packages]
+        releases = newest_releases(client.get_project_page(PACKAGE).packages, options.count)
+        wheels = [read_wheel(client, release) for release in releases]
     faults = check(matrix, wheels)
     for version, problems in faults.items():
         sys.stdout.write(f"{PACKAGE} {version}: " + ("; ".join(problems) or "agrees") + "\n")
@@ -146,7 +159,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         for wheel in wheels:
             build = matrix.build(PACKAGE, wheel.version)
             if build is not None and not faults[wheel.version]:
-                witnesses[wheel.version, build.variant] = f"{wheel.filename} METADATA and version.py, {today}"
+                witnesses[wheel.version, build.variant] = f"{wheel.filename} METADATA, version.py and file tags, {today}"
         path = find_folder("matrices") / "builds" / f"{PACKAGE}.toml"
         path.write_text(record(path.read_text(encoding="utf-8"), witnesses), encoding="utf-8")
         sys.stdout.write(f"recorded {len(witnesses)} witnesses in {path.name}\n")
