@@ -20,7 +20,7 @@ from envcheck.probes.fatbin import read_binary
 from envcheck.probes.forward import read_forward_note
 from envcheck.probes.load_environment import Installed, Played, find_installed, play_imports
 from envcheck.probes.loader import Object, Process, decides
-from envcheck.probes.owners import Owner, Site, find_owners, origin_of, owner_of, read_sites, version_of
+from envcheck.probes.owners import Owner, Site, find_owners, foreign_sites, origin_of, owner_of, read_sites, version_of
 from envcheck.probes.tree import Tree, Unreadable, shown
 
 COMPAT_FOLDERS = ("/usr/local/cuda/compat", "/usr/local/cuda/compat/lib.real")
@@ -57,7 +57,8 @@ def inspect_binaries(
                 stack, **changes, openings=why, binaries=_binaries(tree, installed, (), ends)
             )
         changes["packages"] = _with_abi(stack.packages, installed, played, symbols)
-    owners = find_owners(tree, sites, packages)
+    paths = [posixpath.normpath(thing.path) for thing in played.process.objects]
+    owners = find_owners(tree, [*sites, *read_sites(tree, foreign_sites(paths, sites))], packages)
     libraries = tuple(_libraries(tree, played.process, sites, owners, conda))
     changes["libraries"] = known(_joined(libraries, stack.libraries.find() or ()), _source(env))
     changes["openings"] = known(tuple(played.openings), _source(env))
@@ -164,7 +165,8 @@ def _rows(
     seen: set[str] = set()
     places = [(thing.path, f"{thing.reason}{asked}")]
     places += [(place.path, place.reason) for place in (*thing.others, *process.lying(soname))]
-    places += [(path, "no step of the search leads there first") for path in owners if path.endswith(f"/{soname}")]
+    own = [path for site in sites for path in owners if path.startswith(f"{site.path}/")]
+    places += [(path, "no step of the search leads there first") for path in own if path.endswith(f"/{soname}")]
     for path, reason in places:
         plain = posixpath.normpath(path)
         real = tree.resolve(plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from envcheck.model.stack import Package
@@ -47,6 +47,13 @@ def read_sites(tree: Tree, paths: Sequence[str]) -> tuple[Site, ...]:
         if names:
             sites.append(Site(path, tuple(names), metadata))
     return tuple(sites)
+
+
+def foreign_sites(paths: Iterable[str], sites: Sequence[Site]) -> list[str]:
+    """The site folders of other environments that some of these paths lie in."""
+    own = {site.path for site in sites}
+    found = (path.partition("-packages/") for path in paths)
+    return sorted({f"{start}-packages" for start, inside, _ in found if inside} - own)
 
 
 def recorded_libraries(tree: Tree, site: Site, package: str) -> list[tuple[str, Optional[int]]]:
@@ -111,7 +118,7 @@ def newest_symbol_version(tree: Tree, path: str, prefix: str) -> Optional[str]:
 
 
 def origin_of(path: str, sites: Sequence[Site], conda: str) -> str:
-    """wheel, conda, compat, stub, wsl, toolkit, driver or system."""
+    """wheel, conda, other-environment, compat, stub, wsl, toolkit, driver or system."""
     name = path.rpartition("/")[2]
     if "/stubs/" in path:
         return "stub"
@@ -123,6 +130,8 @@ def origin_of(path: str, sites: Sequence[Site], conda: str) -> str:
         return "wheel"
     if conda and path.startswith(f"{conda}/"):
         return "conda"
+    if "-packages/" in path:
+        return "other-environment"
     if name.startswith(("libcuda.so", "libnvidia-ml.so")):
         return "driver"
     return "toolkit" if re.match(r"(/usr/local|/opt)/(cuda|nvidia)", path) else "system"
