@@ -25,7 +25,7 @@ def rows_text(rows: Sequence[tuple[str, str]], columns: int = 0) -> str:
     lines: list[str] = []
     for label, text in rows:
         start = f"  {label:<{LABEL}}"
-        if label in ("pip", "uv", "conda", "next"):
+        if label in ("pip", "uv", "conda", "image", "next"):
             lines.append(start + clean(text))
             continue
         lines += textwrap.wrap(
@@ -45,29 +45,34 @@ def summary_rows(plan: Plan, outcome: Outcome) -> list[tuple[str, str]]:
     rows += [("python", _choice(plan, "python"))] if plan.python.origin == "uv" else []
     rows.append(("runs on", runs_on(plan)))
     rows += [("beware", text) for text in plan.cautions]
-    rows.append(("judged", judged(outcome)))
-    rows += [("", f"{f.severity} {f.rule}  {f.message}") for f in outcome.findings]
-    return rows
+    return rows + judged_rows(outcome)
 
 
-def plan_text(plan: Plan, outcome: Outcome) -> str:
-    """What `resolve` prints."""
-    wheels = plan.commands.pip
-    head = f"✓ {plan.framework} {plan.version} for CUDA {versions.minor(plan.cuda or '0')}"
-    rows = summary_rows(plan, outcome)
-    rows += [("pip", plan.commands.pip), ("uv", plan.commands.uv)] if wheels else []
+def judged_rows(outcome: Outcome) -> list[tuple[str, str]]:
+    """What the rules say, each finding on its line."""
+    return [("judged", judged(outcome)), *(("", f"{f.severity} {f.rule}  {f.message}") for f in outcome.findings)]
+
+
+def plan_text(plan: Plan, outcome: Outcome, image: str) -> str:
+    """What `resolve` prints; `image` names NVIDIA's image that has the same, if there is one."""
+    head = f"{click.style('✓', fg='green')} {plan.framework} {plan.version} for CUDA {versions.minor(plan.cuda or '0')}"
+    rows = [("versions", inside(plan)), ("runs on", runs_on(plan))]
+    rows += [("beware", text) for text in plan.cautions]
+    rows += judged_rows(outcome)
+    rows += [("pip", plan.commands.pip), ("uv", plan.commands.uv)]
     if plan.commands.conda:
         note = f"   # {plan.commands.conda_note}" if plan.commands.conda_note else ""
         rows.append(("conda", plan.commands.conda + note))
-    rows.append(("image", f"envcheck build {build_options(plan)} -o DIR"))
+    rows.append(("image", f"envcheck build {build_options(plan)} -o DIR" + (f"   ({image})" if image else "")))
     return f"{head}\n{rows_text(rows)}"
 
 
 def build_options(plan: Plan) -> str:
     """The options of `build` that give the same plan."""
     request = plan.request
-    words = [f"--{request.framework}", request.version or versions.parse(plan.version).base_version]
-    for name in ("cuda", "python", "cudnn"):
+    words = [f"--{request.framework}", request.version or versions.minor(plan.version)]
+    words += ["--cuda", request.cuda or versions.minor(plan.cuda or "")]
+    for name in ("python", "cudnn"):
         if getattr(request, name):
             words += [f"--{name}", getattr(request, name)]
     return " ".join(words)
@@ -96,10 +101,16 @@ def _choice(plan: Plan, name: str) -> str:
 
 def runs_on(plan: Plan) -> str:
     """The machine that was named, and the drivers and GPUs that the plan runs on."""
-    from envcheck.report.text import machine_line
+    from envcheck.report.text import gpu_text
 
-    named = machine_line(plan.machine)
-    return f"{named} · needs {plan.runs_on}" if named else plan.runs_on
+    gpus = [g.name if g.name.startswith("sm_") else gpu_text(g) for g in plan.machine.gpus.find() or ()]
+    driver = plan.machine.driver.find()
+    names = [f"{gpus.count(name)} × {name}" if gpus.count(name) > 1 else name for name in dict.fromkeys(gpus)]
+    names += [f"driver {driver.version}"] if driver is not None and driver.version else []
+    if not names:
+        return plan.runs_on
+    needs = plan.runs_on.partition("; GPUs")[0] if gpus else plan.runs_on
+    return f"{' · '.join(names)} with {needs}" if driver is None else f"{' · '.join(names)}; needs {needs}"
 
 
 def judged(outcome: Outcome) -> str:
@@ -136,14 +147,15 @@ def conflict_json(conflict: Conflict) -> str:
     )
 
 
-def plan_json(plan: Plan, outcome: Outcome) -> str:
+def plan_json(plan: Plan, outcome: Outcome, image: str = "") -> str:
     """The plan for programs."""
     import msgspec
 
     told = msgspec.to_builtins(plan)
     kept = {key: told[key] for key in told if key not in ("request", "stack", "machine")}
     findings = [msgspec.to_builtins(finding) for finding in outcome.findings]
-    return _json({"schema": 1, "satisfiable": True, "plan": kept, "findings": findings, "rules": outcome.rules})
+    document = {"schema": 1, "satisfiable": True, "plan": kept, "findings": findings, "rules": outcome.rules}
+    return _json({**document, **({"framework_image": image} if image else {})})
 
 
 def _json(document: Any) -> str:

@@ -30,7 +30,7 @@ def command(wishes: tuple[str, ...], form: str) -> None:
     from envcheck.cli.wishes import read_request
     from envcheck.resolve.candidates import frameworks
     from envcheck.resolve.explain import Conflict
-    from envcheck.resolve.resolver import judge_plan, resolve
+    from envcheck.resolve.resolver import find_image, judge_plan, resolve
 
     matrix = matrices.load()
     named, single, gpus = _split(wishes, frameworks(matrix))
@@ -43,6 +43,7 @@ def command(wishes: tuple[str, ...], form: str) -> None:
         driver=single.get("driver"),
         on=single.get("on"),
         gpus=gpus,
+        base="cuda",  # the lines install release wheels
     )
     try:
         plan = resolve(request, matrix)
@@ -53,7 +54,9 @@ def command(wishes: tuple[str, ...], form: str) -> None:
             click.echo(conflict_text(conflict), err=True, nl=False)
         sys.exit(conflict.exit_code)
     outcome = judge_plan(plan, matrix)
-    click.echo(plan_json(plan, outcome) if form == "json" else plan_text(plan, outcome), nl=False)
+    image = find_image(request, matrix)
+    reference = image.image.reference if image is not None and image.image is not None else ""
+    click.echo(plan_json(plan, outcome, reference) if form == "json" else plan_text(plan, outcome, reference), nl=False)
 
 
 def _split(

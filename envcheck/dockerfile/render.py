@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
@@ -44,6 +45,12 @@ def _pairs(items: list[list[str]]) -> str:
 
 def render(template: str, values: dict[str, Any]) -> str:
     """The text of a template in templates/; one blank line at most, a newline at the end."""
+    text = _environment().get_template(template).render(check(values))
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> Environment:
     environment = Environment(  # noqa: S701 (no HTML: every value passes `check`)
         loader=FileSystemLoader(find_folder("templates")),
         undefined=StrictUndefined,
@@ -53,5 +60,4 @@ def render(template: str, values: dict[str, Any]) -> str:
     )
     environment.filters["exec"] = lambda words: json.dumps([str(word) for word in words], ensure_ascii=True)
     environment.filters["pairs"] = _pairs
-    text = environment.get_template(template).render(check(values))
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+    return environment

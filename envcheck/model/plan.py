@@ -22,7 +22,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PythonPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The image's Python. `origin`: apt (the distribution's own), uv (a pinned uv fetches it), image (already there)."""
+    """The image's Python. `origin`: apt (the distribution's), uv (a pinned uv fetches it) or image (already there)."""
 
     version: str  # 'X.Y', or exact where it is known
     origin: Literal["apt", "uv", "image"]

@@ -83,6 +83,8 @@ def find_base(
     if python and python not in supported:
         return None
     asked = cuda if cuda and (candidate.any_minor or len(versions.parse(cuda).release) > 2) else candidate.cuda
+    if candidate.any_minor and not cuda:
+        asked = str(versions.parse(candidate.cuda).major)
     floor = _glibc(candidate, matrix)
     driver = request.machine.driver.find()
     told = driver.version if driver else None
@@ -92,15 +94,18 @@ def find_base(
             rows = [row for row in rows if matrix.runs_cuda(told, row.cuda) == "native"]
         found = list(_options(rows, wanted, floor, flavour, matrix))
         if found:
-            return max(found, key=_rank)
+            common = frozenset(row.python for row in matrix.pythons if row.origin == "apt")
+            return max(found, key=lambda base: _rank(base, common))
     return None
 
 
-def _rank(base: Base) -> tuple[bool, Version, Version, Version]:
-    # Ubuntu's own Python before one that is fetched; then the newest Ubuntu, the newest patch, the newest Python.
+def _rank(base: Base, common: frozenset[str]) -> tuple[bool, Version, bool, Version, Version]:
+    # Ubuntu's own Python before one that is fetched; then the newest Ubuntu; a Python that some Ubuntu has before one
+    # that is new to everybody; then the newest patch, the newest Python.
     return (
         base.source.origin == "apt",
         Version(base.distro.glibc),
+        base.source.python in common,
         Version(base.row.cuda),
         Version(base.source.python),
     )

@@ -52,7 +52,7 @@ def compose_wheels(
         version=candidate.version,
         variant=build.variant,
         module=install.module,
-        cuda=words.cuda_of(candidate, request),
+        cuda=words.cuda_of(candidate, base),
         cudnn=base.row.cudnn if install.libraries == "system" else build.cudnn,
         flavour=base.row.flavour,
         distro=base.distro.name,
@@ -221,13 +221,10 @@ def _wheel_choices(
     assert install is not None
     yield Choice("base", base.reference, why, _of_row("cuda_images", base.row))
     yield Choice("flavour", base.row.flavour, words.why_flavour(base.row.flavour, install, request), install.source)
-    yield Choice(
-        candidate.framework,
-        _with_variant(build),
-        "asked for" if request.patch_asked else f"newest release of {request.version or 'all'}",
-        build.source,
-    )
-    yield Choice("cuda", words.cuda_of(candidate, request), words.why_cuda(build, request), build.source)
+    newest = f"newest release of {request.version}" if request.version else "newest release"
+    why_release = "asked for" if request.patch_asked else newest
+    yield Choice(candidate.framework, _with_variant(build), why_release, build.source)
+    yield Choice("cuda", words.cuda_of(candidate, base), words.why_cuda(build, request), build.source)
     yield Choice("python", base.python.version, words.why_python(base, request), base.source.source)
     for row in paired:
         yield Choice(row.package, row.version, f"made for {build.package} {build.version}", row.source)

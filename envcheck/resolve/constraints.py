@@ -9,7 +9,7 @@ import msgspec
 from envcheck import versions
 from envcheck.matrix.builds import matches
 from envcheck.matrix.matrix import Matrix
-from envcheck.model.machine import Gpu
+from envcheck.model.machine import Gpu, Machine
 from envcheck.model.request import Request
 from envcheck.resolve.bases import find_base
 from envcheck.resolve.candidates import Candidate, pythons_of
@@ -42,10 +42,10 @@ def wishes_of(request: Request, matrix: Matrix) -> tuple[Wish, ...]:
     driver = request.machine.driver.find()
     if driver is not None and driver.version:
         found.append(Wish("driver", f"driver {driver.version}", driver.version))
-    if request.base != "auto" or request.flavour:
-        kind = "framework" if request.base == "framework" else "cuda"
-        label = f"--base {kind}" if request.base != "auto" else f"--flavour {request.flavour}"
-        found.append(Wish("base", label, kind))
+    if request.base == "framework":
+        found.append(Wish("base", "--base framework", "framework"))
+    if request.flavour:
+        found.append(Wish("base", f"--flavour {request.flavour}", "cuda"))
     return tuple(found)
 
 
@@ -73,8 +73,6 @@ def satisfies(candidate: Candidate, wish: Wish, request: Request, matrix: Matrix
         return runs_on_gpu(candidate, wish.value, matrix)
     if wish.kind == "driver":
         return runs_on_driver(candidate, wish.value, request, matrix)
-    if request.flavour and candidate.image is not None:
-        return False
     return (candidate.image is not None) == (wish.value == "framework")
 
 
@@ -84,10 +82,24 @@ def possible(candidate: Candidate, wishes: Iterable[Wish], request: Request, mat
     if not all(satisfies(candidate, wish, request, matrix) for wish in wanted):
         return False
     if candidate.image is not None:
-        return not request.patch_asked
+        return True
     python = next((python_wanted(wish.value) for wish in wanted if wish.kind == "python"), None)
     cuda = next((wish.value for wish in wanted if wish.kind == "cuda"), None)
-    return find_base(candidate, request, matrix, python=python, cuda=cuda) is not None
+    return find_base(candidate, _relaxed(request, wanted), matrix, python=python, cuda=cuda) is not None
+
+
+def _relaxed(request: Request, wishes: tuple[Wish, ...]) -> Request:
+    """The request without what isn't wished for any more."""
+    kinds = {wish.kind for wish in wishes}
+    machine = request.machine
+    if "driver" not in kinds:
+        machine = msgspec.structs.replace(machine, driver=Machine().driver)
+    return msgspec.structs.replace(
+        request,
+        flavour=request.flavour if "base" in kinds else None,
+        cudnn=request.cudnn if "cudnn" in kinds else None,
+        machine=machine,
+    )
 
 
 def python_wanted(text: str) -> str:
@@ -135,6 +147,10 @@ def runs_on_gpu(candidate: Candidate, capability: str, matrix: Matrix) -> bool:
     assert row is not None
     if row.capabilities is not None:
         return matrix.kernels(row.capabilities, capability) is not None
+    if candidate.build is not None:
+        siblings = matrix.builds_of(candidate.framework, candidate.version)
+        if any(other.capabilities for other in siblings):
+            return False  # the release's other builds are known, this one isn't: it won't be guessed
     low = candidate.build.min_capability if candidate.build else None
     if low and versions.capability(capability) < versions.capability(low):
         return False

@@ -72,10 +72,24 @@ def _message(conflict: Sequence[Wish], request: Request) -> str:
         return f"No combination: {by_kind['driver'].label} can't run {by_kind['cuda'].label}."
     if not conflict:
         return f"No combination: there is no image or Python to put {request.framework} on."
+    if len(conflict) == 1:
+        return f"No combination: {_alone(conflict[0], request)}."
     labels = [wish.label for wish in conflict]
     if "framework" not in by_kind:
         labels.insert(0, f"any {request.framework}")
     return f"No combination of {', '.join(labels[:-1])} and {labels[-1]}."
+
+
+def _alone(wish: Wish, request: Request) -> str:
+    """A wish that nothing grants, whatever the others are."""
+    name = request.framework
+    if wish.kind == "framework":
+        return f"no CUDA build of {wish.label} is on record"
+    if wish.kind == "gpu":
+        return f"no build of {name} on record has kernels for {wish.label}"
+    if wish.kind == "driver":
+        return f"no build of {name} on record runs on {wish.label}"
+    return f"no build of {name} on record is for {wish.label}"
 
 
 def _keep(
@@ -88,13 +102,22 @@ def _keep(
 ) -> Way | None:
     """What the other conflicting wishes can be while this one stays: the fewest of them given up."""
     rest = [other for other in conflict if other is not wish]
-    for given_up in [[other] for other in reversed(rest)] + ([rest] if len(rest) > 1 else []):
-        stay = [w for w in (*conflict, *others) if w not in given_up]
+    if not rest:
+        stay = list(others)
         fitting = [candidate for candidate in candidates if possible(candidate, stay, request, matrix)]
-        if not fitting:
-            continue
-        words = [_instead(lost, fitting, stay, request, matrix) for lost in given_up]
-        return Way(wish.label, tuple(dict.fromkeys(text for group in words for text in group)))
+        keep = " and ".join(other.label for other in stay) or f"any {request.framework}"
+        return Way(keep, tuple(_instead(wish, fitting, stay, request, matrix))) if fitting else None
+    for beside in [others, []] if others else [[]]:
+        for given_up in [[other] for other in reversed(rest)] + ([rest] if len(rest) > 1 else []):
+            stay = [w for w in (*conflict, *beside) if w not in given_up]
+            fitting = [candidate for candidate in candidates if possible(candidate, stay, request, matrix)]
+            if not fitting:
+                continue
+            words = [_instead(lost, fitting, stay, request, matrix) for lost in given_up]
+            texts = dict.fromkeys(text for group in words for text in group)
+            if others and not beside:
+                texts[f"without {', '.join(other.label for other in others)}"] = None
+            return Way(wish.label, tuple(texts))
     return None
 
 
@@ -102,8 +125,9 @@ def _instead(
     lost: Wish, fitting: Sequence[Candidate], stay: Sequence[Wish], request: Request, matrix: Matrix
 ) -> list[str]:
     if lost.kind == "framework":
-        releases = list(dict.fromkeys(versions.minor(candidate.version) for candidate in fitting))
-        releases.sort(key=lambda text: (_distance(text, lost.value), Version(text)))
+        whole = len(stay) == 0 and request.patch_asked
+        names = (candidate.version if whole else versions.minor(candidate.version) for candidate in fitting)
+        releases = sorted(dict.fromkeys(names), key=lambda text: (_distance(text, lost.value), Version(text)))
         shown = sorted(releases[:MANY], key=Version)
         return [f"{request.framework} {', '.join(shown)} (--{request.framework} {shown[0]} …)"]
     if lost.kind == "cuda":
@@ -121,8 +145,20 @@ def _instead(
     if lost.kind == "driver":
         return [_driver(fitting, matrix)]
     if lost.kind == "gpu":
-        return [f"a GPU that the build has kernels for (envcheck matrix show {request.framework} {request.version})"]
-    return ["--base framework" if lost.value == "cuda" else "--base cuda"]
+        return [_gpus(fitting)]
+    if lost.label.startswith("--flavour"):
+        return ["another --flavour, or none"]
+    return ["--base cuda"]
+
+
+def _gpus(fitting: Sequence[Candidate]) -> str:
+    """The architectures of the candidate with the most."""
+    rows = [candidate.build or candidate.image for candidate in fitting]
+    lists = [row.capabilities for row in rows if row is not None and row.capabilities]
+    if not lists:
+        return "a GPU that its CUDA makes code for"
+    codes = [versions.sm(text.partition("+")[0]) for text in max(lists, key=len)]
+    return f"a GPU with code among {' '.join(codes)}"
 
 
 def _driver(fitting: Sequence[Candidate], matrix: Matrix) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
+import msgspec
+
 from envcheck import versions
-from envcheck.errors import UnknownName, Unsatisfiable
+from envcheck.errors import UnknownName, Unsatisfiable, UsageError
 from envcheck.matrix.matrix import Matrix
 from envcheck.model.plan import Plan
 from envcheck.model.request import Request
@@ -20,6 +22,8 @@ from envcheck.rules.engine import Outcome
 def resolve(request: Request, matrix: Matrix) -> Plan:
     """The plan. Raises UnknownName for what the matrix doesn't have, Conflict where nothing satisfies the request."""
     check_names(request, matrix)
+    if request.base == "framework" and request.flavour:
+        raise UsageError("--base framework has no flavours", "Say --base cuda, or leave --flavour out.")
     wishes = wishes_of(request, matrix)
     on_wheels = list(wheels(matrix, request.framework)) if request.base != "framework" else []
     on_images = list(images(matrix, request.framework)) if request.base != "cuda" and not request.flavour else []
@@ -29,7 +33,16 @@ def resolve(request: Request, matrix: Matrix) -> Plan:
         return compose_image(image, wheel or _release_of(on_wheels, image), request, matrix)
     if wheel is not None:
         return compose_wheels(wheel, image, request, matrix, why=_why_wheels(request, wishes, on_images, matrix))
-    raise explain(wishes, on_wheels or on_images, request, matrix)
+    if request.base == "framework":
+        on_wheels = list(wheels(matrix, request.framework))
+        raise explain(wishes, [*on_images, *on_wheels], request, matrix)
+    raise explain(wishes, on_wheels, request, matrix)
+
+
+def find_image(request: Request, matrix: Matrix) -> Optional[Candidate]:
+    """NVIDIA's image that grants the same wishes; None where there is none."""
+    free = msgspec.structs.replace(request, base="auto", flavour=None)
+    return first(list(images(matrix, request.framework)), wishes_of(free, matrix), free, matrix)
 
 
 def first(

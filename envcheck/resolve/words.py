@@ -17,11 +17,9 @@ from envcheck.resolve.constraints import wishes_of
 __all__ = ["Commands"]
 
 
-def cuda_of(candidate: Candidate, request: Request) -> str:
-    """The CUDA of the plan: the build's, or the one asked for where the build runs on any of its major."""
-    if candidate.any_minor and request.cuda and len(versions.parse(request.cuda).release) > 1:
-        return versions.minor(request.cuda)
-    return candidate.cuda
+def cuda_of(candidate: Candidate, base: Base) -> str:
+    """The CUDA of the plan: the build's, or the base's where the build runs on any of its major."""
+    return versions.minor(base.row.cuda) if candidate.any_minor else candidate.cuda
 
 
 def why_flavour(flavour: str, install: Install, request: Request) -> str:
@@ -64,7 +62,7 @@ def wheel_cautions(
     """What the reader of a plan of wheels must know."""
     install = candidate.install
     assert install is not None
-    wanted = versions.minor(cuda_of(candidate, request))
+    wanted = versions.minor(cuda_of(candidate, base))
     have = versions.minor(base.row.cuda)
     if base.retired:
         yield (
@@ -131,6 +129,8 @@ def _drivers(candidate: Candidate, matrix: Matrix) -> str:
         branches = ", ".join(f"{text}+" for text in candidate.image.driver_branches)
         also = f", or a datacentre branch {branches}" if branches else ""
         return f"driver >= {candidate.image.driver_min}{also}"
+    if candidate.build is not None and candidate.build.driver_min:
+        return f"driver >= {candidate.build.driver_min}"
     native, minor = matrix.driver_floor(candidate.cuda), matrix.minor_floor(candidate.cuda)
     if native and minor and versions.parse(minor) < versions.parse(native):
         return f"driver >= {native}, or >= {minor} by minor-version compatibility"
