@@ -83,7 +83,8 @@ class Library(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shared library that decides (libcuda, libcudart, cuDNN, NCCL …), one row a file.
 
     `soname` is the family with its major, 'libcudnn.so.9'. `origin` is driver, compat, stub, wheel, conda, system,
-    toolkit, wsl or other-environment. `order` is the place in the search order of the environment's process; 0 is the one that loads.
+    toolkit, wsl or other-environment. `order` is the place in the search order of the environment's process; 0 is the
+    one that loads.
     """
 
     soname: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +146,11 @@ def _libraries(
         asked = thing.name.rpartition("/")[2]
         soname = thing.dynamic.soname or asked
         if decides(soname) and decides(asked):  # not a wheel's private copy under a name of its own
-            yield from _rows(tree, process, thing, soname, sites, owners, conda)
+            first = process.find(soname) is thing
+            again = "" if first else "loaded too, but symbols are bound to the first copy: "
+            named = thing._replace(reason=again + thing.reason)
+            rows = _rows(tree, process, named, soname, sites, owners, conda)
+            yield from rows if first else (msgspec.structs.replace(row, order=1) for row in itertools.islice(rows, 1))
     for name, place, fault in process.halfway:
         thing = Object(name, place.path, f"{place.reason}; it lacks {fault.name}", None, Dynamic())
         yield from _rows(tree, process, thing, name, sites, owners, conda)

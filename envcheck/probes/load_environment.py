@@ -166,6 +166,8 @@ def _open_by_name(process: Process, installed: Sequence[Installed]) -> None:
                 process.open(f"libcudnn.so.{cudnn.major}", asker, f"{thing.package.name}, by name")
     for index, loaded in enumerate(list(process.objects)):
         soname = loaded.dynamic.soname
+        if process.index_of(soname) != index:
+            continue  # a second copy, which binds nobody
         if soname.startswith("libcudnn.so."):
             major = soname.rpartition(".")[2]
             for part in CUDNN_PARTS.get(major, ()):

@@ -92,6 +92,7 @@ def cudnn_sublibrary_mix(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         return
     groups = sorted(by_version.values(), key=len, reverse=True)
     odd = [row for group in groups[1:] for row in group]
+    odd.sort(key=lambda row: row.origin in ("wheel", "conda"))  # what came from elsewhere first
     yield Problem(
         f"parts of {len(groups)} cuDNN releases load together: "
         + ", ".join(f"{group[0].version} ({len(group)} files)" for group in groups),
