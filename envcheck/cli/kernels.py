@@ -84,6 +84,7 @@ def _capability(name: str, matrix: Matrix) -> str:
 
 def _read(target: Optional[str], python: Optional[str], matrix: Matrix) -> Read:
     from envcheck.errors import InspectError, UsageError
+    from envcheck.probes.binaries import site_folders
     from envcheck.probes.device_files import files_in, files_of, read_files
     from envcheck.probes.owners import read_sites
     from envcheck.probes.tree import Tree
@@ -100,7 +101,7 @@ def _read(target: Optional[str], python: Optional[str], matrix: Matrix) -> Read:
     from envcheck.probes.inspect import inspect_host
 
     snap = inspect_host(python=python, known=frozenset(matrix.packages()))
-    sites = read_sites(tree, [p.location for p in snap.stack.packages.find() or () if p.location])
+    sites = read_sites(tree, site_folders(snap.stack))
     if target:
         name = target.lower().replace("_", "-")
         files = files_of(tree, sites, name)

@@ -43,7 +43,7 @@ def inspect_binaries(
     python, packages = stack.python.find(), stack.packages.find() or ()
     if python is None or not python.executable:
         return msgspec.structs.replace(stack, **changes)
-    sites = read_sites(tree, [package.location for package in packages if package.location])
+    sites = read_sites(tree, site_folders(stack))
     installed = find_installed(sites, packages)
     if not installed:
         return msgspec.structs.replace(stack, **changes)
@@ -69,6 +69,12 @@ def inspect_binaries(
     libcuda = played.process.find("libcuda.so.1")
     changes["forward"] = _forward(tree, libcuda.path if libcuda else None)
     return msgspec.structs.replace(stack, **changes)
+
+
+def site_folders(stack: Stack) -> list[str]:
+    """The folders that the interpreter imports from: the probe of packages names them as its source."""
+    named = [part for part in stack.packages.source.split(", ") if part.startswith("/")]
+    return [*named, *(package.location for package in stack.packages.find() or () if package.location)]
 
 
 def _source(env: Optional[Mapping[str, str]]) -> str:
