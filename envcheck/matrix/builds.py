@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from envcheck import versions
 from envcheck.errors import UnknownName
 from envcheck.matrix.rows import Build, Companion
+from envcheck.matrix.specifiers import find_specifiers
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
@@ -108,10 +108,8 @@ def supports_python(build: Build, python: str) -> Optional[bool]:
     if (low is not None and short < low) or (high is not None and high < short):
         return False
     if build.requires_python:  # it binds beside the files: abi3 wheels overstate
-        try:
-            return SpecifierSet(build.requires_python).contains(f"{short}.99" if len(wanted.release) < 3 else python)
-        except InvalidSpecifier:
-            return None
+        specifiers = find_specifiers(build.requires_python)
+        return specifiers.contains(f"{short}.99" if len(wanted.release) < 3 else python) if specifiers else None
     return None if low is None and high is None else True
 
 
@@ -146,20 +144,31 @@ def select_companions(rows: Iterable[Companion], version: str) -> tuple[Companio
     return tuple(sorted(found, key=lambda row: _version(row.version), reverse=True))
 
 
-def companion_for(rows: Iterable[Companion], framework: str, version: str) -> Optional[Companion]:
-    """The newest companion whose requirement binds it to this release of the framework."""
+def companion_for(
+    rows: Sequence[Companion], framework: str, version: str, released: Optional[str]
+) -> Optional[Companion]:
+    """The newest companion that its metadata binds to this release of the framework; else the one whose range admits
+    it and that came out next after it (`released`, the framework's day): an older one was never tried with it."""
     release = versions.find(public(version))
     if release is None:
         return None
-    for row in rows:
-        if row.yanked or row.framework != framework:
-            continue
+    mine = [row for row in rows if row.framework == framework and not row.yanked]
+    for row in mine:
         if row.framework_version and versions.find(public(row.framework_version)) == release:
             return row
-        if row.requirement and row.relation == "exact":
-            try:
-                if SpecifierSet(row.requirement).contains(Version(release.base_version), prereleases=True):
-                    return row
-            except InvalidSpecifier:
-                continue
-    return None
+        if row.relation == "exact" and _admits(row.requirement, release):
+            return row
+    later = [
+        row
+        for row in mine
+        if row.relation == "range"
+        and released
+        and (row.released or "") >= released
+        and _admits(row.requirement, release)
+    ]
+    return min(later, key=lambda row: row.released or "", default=None)
+
+
+def _admits(requirement: str, release: Version) -> bool:
+    specifiers = find_specifiers(requirement)
+    return specifiers is not None and specifiers.contains(Version(release.base_version), prereleases=True)

@@ -201,8 +201,13 @@ class Matrix(SubjectRows):
         return builds.select_companions(self._part("companions", builds.normal(package)), version)
 
     def companion_for(self, package: str, framework_version: str, framework: str = "torch") -> Optional[Companion]:
-        """The newest release of a companion that its metadata binds to this framework release; None where none is."""
-        return builds.companion_for(self.companions_of(package), framework, framework_version)
+        """The release of a companion that belongs to this framework release: the newest that its metadata binds to it,
+        else the next that came out and whose range admits it; None where none is."""
+        build = self.build(framework, framework_version) or next(
+            iter(self.builds_of(framework, framework_version)), None
+        )
+        released = build.released if build else None
+        return builds.companion_for(self.companions_of(package), framework, framework_version, released)
 
     def pins_of(self, framework: str, version: str, machine: str = "x86_64") -> tuple[WheelPin, ...]:
         """CUDA libraries and triton that the default wheel of a release pins on a machine ('x86_64', 'aarch64')."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+
+# packaging's specifiers are imported where they are needed: most look-ups of a run need none.
 
 
 def find_specifiers(text: str) -> Optional[SpecifierSet]:
     """The specifier set in `text`; None where it isn't one."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         return SpecifierSet(text)
     except InvalidSpecifier:
@@ -19,6 +25,8 @@ def find_specifiers(text: str) -> Optional[SpecifierSet]:
 
 def find_requirement(text: str) -> Optional[Requirement]:
     """The requirement in `text`; None where it isn't one."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         return Requirement(text)
     except InvalidRequirement:

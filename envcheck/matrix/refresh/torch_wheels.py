@@ -159,7 +159,9 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         for wheel in wheels:
             build = matrix.build(PACKAGE, wheel.version)
             if build is not None and not faults[wheel.version]:
-                witnesses[wheel.version, build.variant] = f"{wheel.filename} METADATA, version.py and file tags, {today}"
+                witnesses[wheel.version, build.variant] = (
+                    f"{wheel.filename} METADATA, version.py and file tags, {today}"
+                )
         path = find_folder("matrices") / "builds" / f"{PACKAGE}.toml"
         path.write_text(record(path.read_text(encoding="utf-8"), witnesses), encoding="utf-8")
         sys.stdout.write(f"recorded {len(witnesses)} witnesses in {path.name}\n")
