@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Optional
@@ -147,8 +148,8 @@ def select_companions(rows: Iterable[Companion], version: str) -> tuple[Companio
 def companion_for(
     rows: Sequence[Companion], framework: str, version: str, released: Optional[str]
 ) -> Optional[Companion]:
-    """The newest companion that its metadata binds to this release of the framework; else the one whose range admits
-    it and that came out next after it (`released`, the framework's day): an older one was never tried with it."""
+    """The newest companion that its metadata binds to this release of the framework; else one whose range admits it
+    and that came out with it (`released` is the framework's day): others may lack its variants, or were never tried."""
     release = versions.find(public(version))
     if release is None:
         return None
@@ -158,15 +159,17 @@ def companion_for(
             return row
         if row.relation == "exact" and _admits(row.requirement, release):
             return row
-    later = [
-        row
-        for row in mine
-        if row.relation == "range"
-        and released
-        and (row.released or "") >= released
-        and _admits(row.requirement, release)
-    ]
-    return min(later, key=lambda row: row.released or "", default=None)
+    for row in mine:
+        if row.relation == "range" and _together(row.released, released) and _admits(row.requirement, release):
+            return row
+    return None
+
+
+def _together(left: Optional[str], right: Optional[str]) -> bool:
+    """Days not more than a week apart."""
+    if not left or not right or len(left) != 10 or len(right) != 10:
+        return False
+    return abs(dt.date.fromisoformat(left) - dt.date.fromisoformat(right)) <= dt.timedelta(days=7)
 
 
 def _admits(requirement: str, release: Version) -> bool:

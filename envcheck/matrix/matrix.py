@@ -202,7 +202,7 @@ class Matrix(SubjectRows):
 
     def companion_for(self, package: str, framework_version: str, framework: str = "torch") -> Optional[Companion]:
         """The release of a companion that belongs to this framework release: the newest that its metadata binds to it,
-        else the next that came out and whose range admits it; None where none is."""
+        else the one that came out with it and whose range admits it; None where none is."""
         build = self.build(framework, framework_version) or next(
             iter(self.builds_of(framework, framework_version)), None
         )

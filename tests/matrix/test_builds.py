@@ -74,7 +74,7 @@ def test_companions_belong_to_a_release(matrix):
     assert matrix.companion_for("torchvision", "9.9") is None
 
 
-def test_a_companion_with_a_range_is_the_next_after_the_framework(matrix):
+def test_a_companion_with_a_range_is_the_one_that_came_out_with_the_framework(matrix):
     assert matrix.companion_for("torchvision", "2.14.1").version == "0.29.1"
     assert matrix.companion_for("torchvision", "2.15.0").version == "0.29.2"
     assert matrix.companion_for("vllm", "2.12.1") is None  # old ranges admit it; nobody has tried it
