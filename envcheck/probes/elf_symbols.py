@@ -32,19 +32,33 @@ class Symbol(NamedTuple):
     library: str = ""
 
 
+class _Window:
+    """Reads small records that lie close together with one read for many."""
+
+    def __init__(self, file: Elf) -> None:
+        self._file, self._start, self._data = file, 0, b""
+
+    def unpack(self, form: str, offset: int) -> tuple[int, ...]:
+        size = struct.calcsize(form)
+        if not self._start <= offset <= self._start + len(self._data) - size:
+            left = self._file.size - offset
+            self._start, self._data = offset, self._file.read(offset, max(size, min(4096, left)))
+        return struct.unpack_from(form, self._data, offset - self._start)
+
+
 def version_needs(file: Elf) -> dict[int, Needed]:
     """Version index -> what is needed of which library (section .gnu.version_r)."""
     start, count = file.first(_DT_VERNEED), min(file.first(_DT_VERNEEDNUM) or 0, 4096)
     found: dict[int, Needed] = {}
     if start is None:
         return found
-    at = file.offset_of(start)
+    at, window = file.offset_of(start), _Window(file)
     for _ in range(count):
-        _, parts, name_at, aux, following = struct.unpack("<HHIII", file.read(at, 16))
+        _, parts, name_at, aux, following = window.unpack("<HHIII", at)
         library = file.word(name_at)
         place = at + aux
         for _ in range(min(parts, 4096)):
-            _, flags, index, name, step = struct.unpack("<IHHII", file.read(place, 16))
+            _, flags, index, name, step = window.unpack("<IHHII", place)
             found[index & 0x7FFF] = Needed(library, file.word(name), bool(flags & 2))
             if not step:
                 break
@@ -61,11 +75,11 @@ def version_definitions(file: Elf) -> dict[int, str]:
     found: dict[int, str] = {}
     if start is None:
         return found
-    at = file.offset_of(start)
+    at, window = file.offset_of(start), _Window(file)
     for _ in range(count):
-        _, flags, index, parts, _, aux, following = struct.unpack("<HHHHIII", file.read(at, 20))
+        _, flags, index, parts, _, aux, following = window.unpack("<HHHHIII", at)
         if parts and not flags & 1:
-            name, _ = struct.unpack("<II", file.read(at + aux, 8))
+            name, _ = window.unpack("<II", at + aux)
             found[index & 0x7FFF] = file.word(name)
         if not following:
             break

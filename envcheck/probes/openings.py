@@ -131,7 +131,9 @@ def open_extension(process: Process, python: Python, extension: Extension, known
     try:
         names = [s.name for s in known.undefined(extension.path) if s.name.startswith("_Z")]
         opening = _with(opening, cxx11_abi=abi_of_names(names))
-        for at in (index, *range(start, len(process.objects))):
+        for at in range(start, len(process.objects)):
+            if at != index and not _FRAMEWORK & set(process.objects[at].dynamic.needed):
+                continue
             unbound = unbound_framework_symbols(process, known, at)
             if unbound:
                 return _with_symbols(opening, unbound)
