@@ -129,13 +129,9 @@ def labels(plan: Plan) -> list[tuple[str, str]]:
         f"{LABELS}.cudnn": plan.cudnn or "",
         f"{LABELS}.python": plan.python.version,
         f"{LABELS}.flavour": plan.flavour or "",
-        f"{LABELS}.runs-on": plan.runs_on,
+        f"{LABELS}.runs-on": plan.runs_on.replace(";", ","),
     }
-    return sorted((key, _label(value)) for key, value in facts.items() if value)
-
-
-def _label(value: str) -> str:
-    return value.replace(";", ",")
+    return sorted((key, value) for key, value in facts.items() if value)
 
 
 def lock(plan: Plan) -> str:
