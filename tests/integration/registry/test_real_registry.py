@@ -5,14 +5,13 @@ import time
 
 import pytest
 import requests
-from registry_parts import NGC_ENV, Image, tar
 from werkzeug import Response
 
 from envcheck.clients.registry import NotFound, Options, Refused, RegistryError, read_image
 from envcheck.clients.registry.layers import read_layers
 from envcheck.model.reference import find_reference
 
-from .conftest import HTPASSWD, PASSWORD, REPOSITORY, USER, basic, signed_token
+from .real_registry import HTPASSWD, NGC_ENV, PASSWORD, REPOSITORY, USER, Image, basic, signed_token, tar
 
 pytestmark = pytest.mark.integration
 LOCAL = Options(insecure=True, seconds=20)

@@ -41,6 +41,13 @@ def tar(files: dict[str, bytes], compress: bool = True) -> bytes:
     return gzip.compress(buffer.getvalue(), mtime=0) if compress else buffer.getvalue()
 
 
+def unpacked(data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (EOFError, OSError):  # broken on purpose
+        return data
+
+
 class Image:
     """One image: `blobs` and `manifests` by digest, and `top`, the bytes of what its tag names."""
 
@@ -56,7 +63,7 @@ class Image:
                     "created": "2024-05-20T00:00:00Z",
                     "config": {"Env": list(env), "Labels": labels or {}},
                     "history": [{"created_by": "RUN /bin/sh -c pip install transformers==4.40.0"}],
-                    "rootfs": {"type": "layers", "diff_ids": []},
+                    "rootfs": {"type": "layers", "diff_ids": [digest(unpacked(data)) for data in layers]},
                 }
             ).encode()
             self.blobs[digest(config)] = config
