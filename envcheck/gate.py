@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 THIS = ("this", "host")
 MAGIC = frozenset("*?[")
+KINDS = {"dockerfiles": "dockerfile", "requirements": "requirements"}
 OURS = "SET"  # the family that judges by the settings
 
 
@@ -122,11 +123,15 @@ def _inspection(how: How) -> Inspection:
 def _rows(project: Project, matrix: Matrix, how: How) -> Iterator[Row]:
     settings = project.settings
     named = {"dockerfiles": settings.dockerfiles, "requirements": settings.requirements, "files": settings.files}
-    for paths in [how.files] if how.files else [_files(key, patterns, project) for key, patterns in named.items()]:
+    if how.files:
+        found = {"files": list(how.files)}
+    else:
+        found = {key: _files(key, patterns, project) for key, patterns in named.items()}
+    for key, paths in found.items():
         for path in paths:
             shown = _shown(path)
             try:
-                snaps = inspect_files(path, _inspection(how), matrix, name=shown)
+                snaps = inspect_files(path, _inspection(how), matrix, name=shown, kind=KINDS.get(key, ""))
             except EnvcheckError as failure:
                 yield Row(shown, failure=str(failure))
                 continue

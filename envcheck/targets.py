@@ -104,12 +104,15 @@ def inspect_this(how: Inspection, matrix: Matrix) -> Snapshot:
     return inspect_host(python=how.python, known=known, deadline=how.deadline, binaries=True)
 
 
-def inspect_files(path: Path, how: Inspection, matrix: Matrix, *, name: str = "") -> list[Snapshot]:
-    """A file's snapshots, completed by the matrix and on no machine but its own; `name` is what reports call it."""
-    return [_completed(snap, matrix) for snap in _read_target(path, how, matrix, name or str(path))]
+def inspect_files(path: Path, how: Inspection, matrix: Matrix, *, name: str = "", kind: str = "") -> list[Snapshot]:
+    """A file's snapshots, completed by the matrix and on no machine but its own; `name` is what reports call it.
+
+    `kind` is what the file is, where the caller knows it ('dockerfile', 'requirements'): then it isn't guessed.
+    """
+    return [_completed(snap, matrix) for snap in _read_target(path, how, matrix, name or str(path), kind)]
 
 
-def _read_target(path: Path, how: Inspection, matrix: Matrix, name: str) -> list[Snapshot]:
+def _read_target(path: Path, how: Inspection, matrix: Matrix, name: str, told: str = "") -> list[Snapshot]:
     """A file: a saved snapshot, a file that describes an environment, or a pasted report or log."""
     data = _read_file(path)
     from envcheck.machines import decode_snapshot
@@ -120,7 +123,7 @@ def _read_target(path: Path, how: Inspection, matrix: Matrix, name: str) -> list
     text = decode(data, name) if data.strip() else ""
     from envcheck.readers.files import FileOptions, read_file, recognise
 
-    kind = recognise(text, name)
+    kind = told or recognise(text, name)
     if kind is None:
         return [read_paste(data, name, matrix)]
     version = how.python if how.python and PYTHON_VERSION.fullmatch(how.python) else ""

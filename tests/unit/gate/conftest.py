@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from envcheck.model.fact import known
@@ -70,3 +73,24 @@ def one_of_each():
         ),
         Cell("nvcr.io/x:1", "this host", failure="the registry did not answer"),
     )
+
+
+@pytest.fixture
+def envcheck(tmp_path, monkeypatch, capfdbinary):
+    """The command line in this process, for speed: `envcheck("check", "-v")` in the test's folder, as run by `run()`."""
+    from envcheck.cli.main import run as command_line
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def run(*args, env=None):
+        monkeypatch.chdir(tmp_path)
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["envcheck", *map(str, args)])
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command_line()
+        out, err = capfdbinary.readouterr()
+        return SimpleNamespace(returncode=ended.value.code, stdout=out, stderr=err)
+
+    return run
