@@ -15,6 +15,7 @@ from envcheck.probes.probe import Scene, Told
 from envcheck.probes.system import find_container_engine
 from envcheck.probes.tree import Tree, Unreadable, shown
 
+SOCKET = "/var/run/docker.sock"
 SOCKET_SECONDS = 1.0
 SOCKET_CAP = 4 * 2**20
 _BIN = ("/usr/bin", "/usr/sbin", "/usr/local/bin")
@@ -125,8 +126,7 @@ def _list(value: Any) -> list[Any]:
 
 def _ask_docker(scene: Scene) -> Optional[dict[str, Any]]:
     """The engine's /info over its own socket, by HTTP/1.0 so that the end of the answer is the end of the stream."""
-    path = "/var/run/docker.sock"
-    if not scene.tree.exists(path):
+    if not scene.tree.there(SOCKET):
         return None
     import json
     import socket
@@ -136,7 +136,7 @@ def _ask_docker(scene: Scene) -> Optional[dict[str, Any]]:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(max(0.01, ends - time.monotonic()))
-            stream.connect(path)
+            stream.connect(SOCKET)
             stream.sendall(b"GET /info HTTP/1.0\r\nHost: docker\r\n\r\n")
             while len(data) < SOCKET_CAP:
                 stream.settimeout(max(0.01, ends - time.monotonic()))

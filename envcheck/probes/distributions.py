@@ -209,6 +209,7 @@ def _fault(tree: Tree, entry: _Entry, metadata: bool, beside: frozenset[str]) ->
         return ""
     tops = {match.group(1) for match in re.finditer(r"^([^/,\n.]+)/__init__\.py,", record, re.MULTILINE)}
     named = (tree.find_text(f"{place}/top_level.txt", 4096) or "").split()
+    named = [name.partition("/")[0] for name in named]  # some of NVIDIA's name 'nvidia/cusparselt'
     tops |= {name for name in named if re.search(rf"^{re.escape(name)}/", record, re.MULTILINE)}
     tops = {name for name in tops if normalise(name) == entry.name} or tops
     if tops and not tops & beside:

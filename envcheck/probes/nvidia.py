@@ -34,6 +34,7 @@ FOLDERS = (
     *("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64"),
     *("/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/aarch64-linux-gnu/nvidia"),
 )
+NO_BUS = "there is no /sys/bus"
 _MODULE = re.compile(r"nvidia(_uvm|_modeset|_drm)?|nvgpu")
 _PACKAGES = re.compile(
     r"(lib)?nvidia-(driver|compute|utils|dkms|kernel|open|fabricmanager|ml\d|cfg|headless|imex)|libcuda\d|nvidia-smi"
@@ -118,7 +119,7 @@ def _bus(tree: Tree) -> tuple[Optional[Bus], str]:
         bus = inspect_bus(tree)
     except Unreadable as failure:
         return None, str(failure)
-    return bus, "" if bus else "/sys/bus isn't there"
+    return bus, "" if bus else NO_BUS
 
 
 def _driver(kernel: Optional[Driver], answer: Optional[Answer], modules: Fact[Any], tree: Tree) -> Fact[Any]:
@@ -174,9 +175,9 @@ def _gpus(
     if answer and answer.trouble and not on_bus:
         return unknown(f"GPUs: {answer.trouble}", source)
     if bus is None:
-        if nodes or (answer and answer.fault):
+        if nodes or (answer and answer.fault) or no_bus != NO_BUS:
             return unknown(f"GPUs: {no_bus}, and NVML gives none", source)
-        return unknown(f"GPUs: {no_bus}") if not scene.tree.there("/proc/self") else known((), f"no PCI bus: {no_bus}")
+        return known((), NO_BUS) if scene.tree.there("/proc/self") else unknown(f"GPUs: {NO_BUS}")
     if answer and answer.trouble:
         return known(tuple(_silent(gpu, answer.trouble) for gpu in on_bus), "PCI bus")
     if answer and answer.count == 0 and not hidden:

@@ -151,9 +151,8 @@ def read_interpreter(tree: Tree, place: Place) -> tuple[Python, dict[str, str]]:
     folder = _lib_folder(tree, place.prefix, real, version) or _lib_folder(tree, base, real, version)
     match = _LIB.fullmatch(folder or real.rpartition("/")[2])
     if not match and not version:
-        raise NoPython(
-            f"{shown(place.executable)} has no lib/python3.* in {shown(place.prefix)}: not a Python, or broken"
-        )
+        where = shown(place.prefix) or "/"
+        raise NoPython(f"{shown(place.executable)} is no Python, or broken: there is no lib/python3.* in {where}")
     short = match.group(2) if match else ".".join(version.split(".")[:2])
     python = Python(
         version=_full_version(tree, base, real, version, short, folder or f"python{short}"),

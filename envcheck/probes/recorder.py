@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Optional, Union
 
@@ -26,21 +27,26 @@ class RecordingTree(Tree):
         super().__init__(root)
         self._target = os.path.abspath(target)
         self._redact = redact
+        self._lock = threading.RLock()  # several probes look at a time
 
     def stat(self, path: str) -> Optional[os.stat_result]:
         """As Tree.stat; leaves a folder, or an empty file with the same permissions."""
         found = super().stat(path)
         if found is not None:
-            self._note_links(path)
-            place = self._place(super().resolve(path))
-            if stat.S_ISDIR(found.st_mode):
-                os.makedirs(place, exist_ok=True)
-            elif not os.path.lexists(place):
-                os.makedirs(os.path.dirname(place), exist_ok=True)
-                with open(place, "wb"):
-                    pass
-                os.chmod(place, stat.S_IMODE(found.st_mode) & 0o777 | 0o600)
+            with self._lock:
+                self._leave(path, found.st_mode)
         return found
+
+    def _leave(self, path: str, mode: int) -> None:
+        self._note_links(path)
+        place = self._place(super().resolve(path))
+        if stat.S_ISDIR(mode):
+            os.makedirs(place, exist_ok=True)
+        elif not os.path.lexists(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb"):
+                pass
+            os.chmod(place, stat.S_IMODE(mode) & 0o777 | 0o600)
 
     def read_bytes(self, path: str, cap: int = MAX_FILE) -> Optional[bytes]:
         """As Tree.read_bytes; leaves a redacted copy."""
@@ -48,9 +54,10 @@ class RecordingTree(Tree):
         if data is not None:
             self.stat(path)
             place = self._place(super().resolve(path))
-            if not os.path.isfile(place) or os.path.getsize(place) < len(data):
-                with open(place, "wb") as stream:
-                    stream.write(self._redacted(data))
+            with self._lock:
+                if os.path.getsize(place) < len(data):
+                    with open(place, "wb") as stream:
+                        stream.write(self._redacted(data))
         return data
 
     def names(self, path: str) -> list[str]:
@@ -71,9 +78,10 @@ class RecordingTree(Tree):
         target = super().link(path)
         if target is not None:
             place = self._place(path)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            if not os.path.lexists(place):
-                os.symlink(target, place)
+            with self._lock:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                if not os.path.lexists(place):
+                    os.symlink(target, place)
         return target
 
     def resolve(self, path: str) -> str:

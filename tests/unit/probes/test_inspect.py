@@ -256,10 +256,17 @@ def test_names_that_are_no_utf8_are_shown_and_encode(tmp_path):
     assert "\ufffd" in msgspec.json.encode(snapshot).decode()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_files_are_unknown_and_not_absent(tmp_path):
-    folder = build(MACHINES["bare-metal-rtx-4090-with-torch"](), tmp_path / "m")
-    (folder / "root/sys/bus/pci/devices").chmod(0)
+def test_a_folder_without_permission_is_unknown_and_not_absent(tmp_path, monkeypatch):
+    """Root reads everything, so the refusal is made here."""
+    folder = build(MACHINES["gpu-without-any-driver"](), tmp_path / "m")
+    real = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("/sys/bus/pci/devices"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
     gpus = inspect_host(root=folder / "root", env=PATH).machine.gpus
     assert "Permission denied" in gpus.unknown
 

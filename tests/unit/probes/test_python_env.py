@@ -139,6 +139,17 @@ def test_the_remains_of_an_upgrade_are_no_second_install(look):
     ]
 
 
+def test_a_top_level_that_is_a_path_breaks_nothing(look):
+    library = "nvidia/cusparselt/lib/libcusparseLt.so.0"
+    files = distribution(SITE, "nvidia-cusparselt-cu13", "0.8.1", files={library: ""})
+    place = f"{SITE}/nvidia_cusparselt_cu13-0.8.1.dist-info"
+    files = {path: text for path, text in files.items() if "__init__" not in path}
+    files[f"{place}/RECORD"] = f"{library},,\n"
+    files[f"{place}/top_level.txt"] = "nvidia\nnvidia/cusparselt\n"
+    (package,) = look({**python(), **venv("/home/user/.venv"), **files}, python="/home/user/.venv").packages.get()
+    assert package.broken == ""
+
+
 def test_two_dist_infos_of_one_name_are_two_rows(look):
     files = {**torch(SITE), **torch(SITE, "2.2.0+cu121")}
     found = names(look({**python(), **venv("/home/user/.venv"), **files}, python="/home/user/.venv"))
