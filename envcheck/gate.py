@@ -19,6 +19,7 @@ from envcheck.model.gate import HOST, LIVE, MACHINE, Cell, Gate, fingerprint, su
 from envcheck.model.need import Need
 from envcheck.model.snapshot import Origin, Snapshot, Wants
 from envcheck.pipeline import judge
+from envcheck.rules import find_rule, select_rules
 from envcheck.settings import Project
 from envcheck.settings_tables import Ignore
 from envcheck.targets import inspect_files, inspect_target
@@ -65,6 +66,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
     """Every row on every column; without targets the files are judged by themselves. Raises UsageError."""
+    _hold_names(project)
     targets = [_target(name, how, matrix) for name in _target_names(project, how)]
     rows = list(_rows(project, matrix, how))
     if not rows and not targets:
@@ -83,6 +85,13 @@ def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
     fail_on = how.fail_on or project.settings.fail_on
     tool = Tool("envcheck", __version__)
     return Gate(1, tool, project.need.path, fail_on, tuple(cells), summarise(cells))
+
+
+def _hold_names(project: Project) -> None:
+    """Every rule that the settings name is one; an ignore that covers nothing would be a promise about nothing."""
+    select_rules((), [entry.rule for entry in project.settings.ignore])
+    for name in project.settings.severity:
+        find_rule(name)
 
 
 def exit_code(gate: Gate) -> int:
@@ -267,9 +276,8 @@ EMPTY_STACK = Snapshot().stack
 
 
 def _covers(entry: Ignore, finding: Finding, what: str) -> bool:
-    if entry.rule not in (finding.rule, finding.slug) and not (
-        entry.rule.isalnum() and entry.rule.isupper() and finding.rule.startswith(entry.rule)
-    ):
+    names = (finding.rule, finding.rule[:3], finding.slug, finding.cause)
+    if entry.rule not in names and entry.rule.upper() not in names:
         return False
     place = finding.path or what
     return not entry.paths or any(fnmatch.fnmatch(place, pattern) for pattern in entry.paths)

@@ -22,13 +22,9 @@ def command(rule: str, no_color: bool) -> None:
     """Print the page of RULE (its id or slug): what it finds, why it matters, how it is decided, the fix, sources."""
     import sys
 
-    from envcheck.errors import UnknownName
-    from envcheck.rules import ALL
+    from envcheck.rules import find_rule
 
-    wanted = rule.strip()
-    found = next((r for r in ALL if wanted.upper() == r.id or wanted.lower() == r.slug), None)
-    if found is None:
-        raise UnknownName("rule", rule, [*(r.id for r in ALL), *(r.slug for r in ALL)], "envcheck rules")
+    found = find_rule(rule.strip())
     color = wants_color(sys.stdout, no_color)
     head = f"{found.id} {found.slug}"
     click.echo(f"{paint(head, 'bold') if color else head}   {found.severity}\n")

@@ -165,12 +165,3 @@ def ignore_expired(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             path=need.path if need else "",
             line=entry.line or (need.line if need else None),
         )
-
-
-RULES = (
-    package_not_as_required,
-    cuda_not_as_required,
-    cudnn_not_as_required,
-    python_not_as_required,
-    ignore_expired,
-)

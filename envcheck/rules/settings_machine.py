@@ -230,14 +230,3 @@ def containers_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 (called, "", source),
                 message=f"the settings require GPU containers, and there is no {called}",
             )
-
-
-RULES = (
-    driver_not_as_required,
-    gpus_not_as_required,
-    gpu_feature_missing,
-    shm_below_requirement,
-    ram_below_requirement,
-    disk_below_requirement,
-    containers_required,
-)

@@ -77,7 +77,7 @@ def one_of_each():
 
 @pytest.fixture
 def envcheck(tmp_path, monkeypatch, capfdbinary):
-    """The command line in this process, for speed: `envcheck("check", "-v")` in the test's folder, as run by `run()`."""
+    """The command line in this process, for speed: `envcheck("check", "-v")` in the test's own folder."""
     from envcheck.cli.main import run as command_line
 
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -196,6 +196,15 @@ def test_a_rule_that_is_none_is_named(check):
     assert b"FIL999" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "more", ['[severity]\nFIL999 = "note"\n', IGNORE.format(rule="FIL999", until="2999-01-01", more="")]
+)
+def test_a_rule_that_is_none_is_named_wherever_it_stands(check, more):
+    done = check(more if more.startswith(BASE) else BASE + more)
+    assert done.returncode == 2
+    assert b"FIL999" in done.stderr
+
+
 def test_the_baseline_fails_only_on_what_is_new(check, tmp_path):
     args = ("--baseline", "known.json")
     first = check(BASE, {"Dockerfile": WRONG_TAG}, *args, "--update-baseline")
