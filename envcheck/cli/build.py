@@ -122,7 +122,8 @@ def default_tag(plan: Plan) -> str:
     """'envcheck/torch:2.1.2-cu121'."""
     from envcheck import versions
 
-    return f"envcheck/{plan.framework}:{plan.version.replace('+', '-')}-{versions.tag_from_cuda(plan.cuda or '0.0')}"
+    release = plan.version if plan.kind == "cuda" else versions.minor(plan.version)
+    return f"envcheck/{plan.framework}:{release}-{versions.tag_from_cuda(plan.cuda or '0.0')}"
 
 
 def _next(output: str, name: str) -> str:

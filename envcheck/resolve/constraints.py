@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Optional
 
 import msgspec
 
@@ -81,6 +82,8 @@ def possible(candidate: Candidate, wishes: Iterable[Wish], request: Request, mat
     wanted = tuple(wishes)
     if not all(satisfies(candidate, wish, request, matrix) for wish in wanted):
         return False
+    if {"gpu", "driver"} <= {wish.kind for wish in wanted} and undriven(wanted, request, matrix):
+        return False
     if candidate.image is not None:
         return True
     python = next((python_wanted(wish.value) for wish in wanted if wish.kind == "python"), None)
@@ -100,6 +103,43 @@ def _relaxed(request: Request, wishes: tuple[Wish, ...]) -> Request:
         cudnn=request.cudnn if "cudnn" in kinds else None,
         machine=machine,
     )
+
+
+def undriven(wishes: Iterable[Wish], request: Request, matrix: Matrix) -> list[tuple[Gpu, DriverSpan]]:
+    """The wished GPUs that the wished driver's branch is too old or too new for, each with the branches that fit."""
+    wanted = tuple(wishes)
+    driver = next(wish.value for wish in wanted if wish.kind == "driver")
+    capabilities = {wish.value for wish in wanted if wish.kind == "gpu"}
+    found = []
+    for gpu in request.machine.gpus.find() or ():
+        capability = matrix.capability_of(gpu)
+        if capability in capabilities:
+            span = driver_span(gpu, capability, matrix)
+            if not span.holds(versions.branch(driver)):
+                found.append((gpu, span))
+    return found
+
+
+class DriverSpan(msgspec.Struct, frozen=True):
+    """The driver branches that drive a GPU; None: open or unknown."""
+
+    first: Optional[int] = None
+    last: Optional[int] = None
+
+    def holds(self, branch: int) -> bool:
+        """Does the branch drive the GPU, as far as is known?"""
+        return not ((self.first and branch < self.first) or (self.last and branch > self.last))
+
+    def __str__(self) -> str:
+        if self.first and self.last:
+            return f"driver {self.first} to {self.last}"
+        return f"driver {self.first} or newer" if self.first else f"driver {self.last} or older"
+
+
+def driver_span(gpu: Gpu, capability: str, matrix: Matrix) -> DriverSpan:
+    """By the model's first branch and its architecture's last one."""
+    model, row = matrix.model_of(gpu), matrix.capability(capability)
+    return DriverSpan(model.min_branch if model else None, row.last_branch if row else None)
 
 
 def python_wanted(text: str) -> str:

@@ -12,7 +12,7 @@ from envcheck.errors import Unsatisfiable
 from envcheck.matrix.matrix import Matrix
 from envcheck.model.request import Request
 from envcheck.resolve.candidates import Candidate, pythons_of
-from envcheck.resolve.constraints import Wish, possible, satisfies
+from envcheck.resolve.constraints import Wish, driver_span, possible, undriven
 
 OPTIONS = {"cuda": "--cuda", "python": "--python", "cudnn": "--cudnn", "driver": "--driver"}
 MANY = 5
@@ -57,10 +57,10 @@ def explain(wishes: Sequence[Wish], candidates: Sequence[Candidate], request: Re
         way = _keep(wish, conflict, others, candidates, request, matrix)
         if way is not None:
             ways.append(way)
-    return Conflict(_message(conflict, request), conflict, ways, _remark(conflict, ways, request, matrix))
+    return Conflict(_message(conflict, request, matrix), conflict, ways, _remark(conflict, ways, request, matrix))
 
 
-def _message(conflict: Sequence[Wish], request: Request) -> str:
+def _message(conflict: Sequence[Wish], request: Request, matrix: Matrix) -> str:
     by_kind = {wish.kind: wish for wish in conflict}
     if set(by_kind) == {"framework", "cuda"}:
         return f"No combination: {by_kind['framework'].label} was never built for {by_kind['cuda'].label}."
@@ -68,6 +68,8 @@ def _message(conflict: Sequence[Wish], request: Request) -> str:
         return f"No combination: {by_kind['framework'].label} has no wheels for {by_kind['python'].label}."
     if set(by_kind) == {"framework", "gpu"} and len(conflict) == 2:
         return f"No combination: no build of {by_kind['framework'].label} has kernels for {by_kind['gpu'].label}."
+    if set(by_kind) == {"gpu", "driver"} and undriven(conflict, request, matrix):
+        return f"No combination: {by_kind['driver'].label} doesn't drive {by_kind['gpu'].label}."
     if set(by_kind) == {"cuda", "driver"}:
         return f"No combination: {by_kind['driver'].label} can't run {by_kind['cuda'].label}."
     if not conflict:
@@ -143,9 +145,13 @@ def _instead(
         found = sorted({candidate.cudnn for candidate in fitting if candidate.cudnn}, key=_number)
         return [f"cuDNN {', '.join(found[-MANY:])}"] if found else []
     if lost.kind == "driver":
-        return [_driver(fitting, matrix)]
+        gpus = request.machine.gpus.find() or ()
+        spans = [driver_span(gpu, matrix.capability_of(gpu) or "", matrix) for gpu in gpus]
+        missed = [str(span) for span in spans if not span.holds(versions.branch(lost.value))]
+        return list(dict.fromkeys(missed)) or [_driver(fitting, matrix)]
     if lost.kind == "gpu":
-        return [_gpus(fitting)]
+        driver = next((wish.label for wish in stay if wish.kind == "driver"), "")
+        return [f"a GPU that {driver} drives" if driver else _gpus(fitting)]
     if lost.label.startswith("--flavour"):
         return ["another --flavour, or none"]
     return ["--base cuda"]
@@ -190,6 +196,3 @@ def _remark(conflict: Sequence[Wish], ways: Sequence[Way], request: Request, mat
         len(older), f"the {', '.join(older)} builds"
     )
     return f"A driver that runs CUDA {wanted} runs {both}: the first line is usually what you want."
-
-
-__all__ = ["Conflict", "Way", "explain", "satisfies", "smallest_conflict"]
