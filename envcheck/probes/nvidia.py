@@ -163,7 +163,9 @@ def _gpus(
     from_nvml = answer.gpus if answer else ()
     jetson = find_jetson(scene.tree)[0]
     if not from_nvml and jetson:
-        name = (scene.tree.find_text("/proc/device-tree/model", 256) or "").strip() or "NVIDIA Jetson"
+        board = (scene.tree.find_text("/proc/device-tree/model", 256) or "").strip()
+        # 'NVIDIA Jetson Orin Nano Engineering Reference Developer Kit Super': the module's name is what counts.
+        name = re.split(r"\s+(?:Engineering|Developer|Module|Super)\b", board)[0] or "NVIDIA Jetson"
         return known(
             (Gpu(name=name, kernel_driver="nvgpu", source="/proc/device-tree/model"),), "/proc/device-tree/model"
         )
