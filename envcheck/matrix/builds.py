@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from envcheck import versions
 from envcheck.errors import UnknownName
+from envcheck.matrix.drivers import same_minor
 from envcheck.matrix.rows import Build, Companion
 from envcheck.matrix.specifiers import find_specifiers
 
@@ -49,7 +50,7 @@ def select(rows: Iterable[Build], version: str, variant: Optional[str], cuda: Op
         for row in rows
         if matches(row.version, wanted)
         and (variant is None or row.variant == variant)
-        and (cuda is None or (row.cuda is not None and versions.same_minor(row.cuda, cuda)))
+        and (cuda is None or same_minor(row.cuda, cuda))
     ]
     return tuple(sorted(found, key=_age, reverse=True))
 

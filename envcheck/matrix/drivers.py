@@ -18,6 +18,12 @@ def is_preview(release: CudaRelease) -> bool:
     return any(word in release.release.lower() for word in PREVIEWS)
 
 
+def same_minor(left: Optional[str], right: str) -> bool:
+    """Do both name the same X.Y? False where one names none."""
+    one, other = versions.find(left), versions.find(right)
+    return one is not None and other is not None and one.release[:2] == other.release[:2]
+
+
 def minors(releases: Iterable[CudaRelease]) -> tuple[str, ...]:
     """All X.Y with a general release, oldest first."""
     found = {versions.minor(row.version) for row in releases if not is_preview(row)}

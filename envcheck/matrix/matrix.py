@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Optional
 
-from envcheck import versions
 from envcheck.matrix import builds, drivers, gpus, images, security
 from envcheck.matrix.gpus import GpuIndex
 from envcheck.matrix.rows import (
@@ -141,7 +140,7 @@ class Matrix(SubjectRows):
 
     def host_compiler(self, cuda: str) -> Optional[HostCompiler]:
         """The newest host compilers that the nvcc of `cuda` (X.Y or X.Y.Z) accepts."""
-        return next((row for row in self.host_compilers if versions.same_minor(row.cuda, cuda)), None)
+        return next((row for row in self.host_compilers if drivers.same_minor(row.cuda, cuda)), None)
 
     # ---- builds and companions
     def packages(self) -> tuple[str, ...]:
