@@ -17,7 +17,20 @@ from envcheck.matrix.rows import Capability, GpuModel
 
 # Words that name the maker or nothing at all; the model number and its suffixes decide.
 NOISE = frozenset(
-    {"nvidia", "corporation", "geforce", "tesla", "graphics", "gpu", "card", "generation", "edition", "with", "design"}
+    {
+        "nvidia",
+        "nvgpu",
+        "corporation",
+        "geforce",
+        "tesla",
+        "graphics",
+        "gpu",
+        "card",
+        "generation",
+        "edition",
+        "with",
+        "design",
+    }
     | {"grid"}  # vGPU profiles
 )
 # Words that tell variants of one model apart: board form and memory.
