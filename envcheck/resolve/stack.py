@@ -25,7 +25,7 @@ def stack_of(plan: Plan, matrix: Matrix, base: Optional[Base]) -> Stack:
         kind = "system" if plan.kind == "framework" else "venv"
         facts["python"] = known(Python(version=plan.python.version, kind=kind, platform="linux_x86_64"), SOURCE)
     if plan.distro:
-        version = plan.distro.removeprefix("ubuntu") if hasattr(str, "removeprefix") else plan.distro[6:]
+        version = plan.distro.removeprefix("ubuntu")
         facts["distro"] = known(Distro("ubuntu", version, f"Ubuntu {version}"), SOURCE)
     if base is None:
         facts["cuda"] = known(plan.cuda, plan.image)
