@@ -196,6 +196,22 @@ def cudnn_spans_aren_t_empty(matrix: Matrix, tables: Sequence[Table]) -> Iterato
             yield _fault(table, row, "package", "a wheel without its package")
 
 
+def names_lead_to_rows(matrix: Matrix, tables: Sequence[Table]) -> Iterator[Fault]:
+    """Causes of packages are of the vocabulary, and packages that a row names are known."""
+    causes = {row.key for row in matrix.causes}
+    kinds = {row.name for row in matrix.package_kinds}
+    for table, row in _rows(tables, "packages"):
+        for cause in row.causes:
+            if cause not in causes:
+                yield _fault(table, row, "causes", f"no cause {cause!r}")
+        for key in ("of", "replaced_by"):
+            name = getattr(row, key).partition("[")[0]
+            if name and name not in kinds and name not in matrix.packages():
+                yield _fault(table, row, key, f"no package {name!r}")
+    for table, row in _rows(tables, "installs"):
+        yield from _specifier(table, row, "versions", row.versions)
+
+
 LAWS = (
     files_hold_their_own,
     builds_fit_their_cuda,
@@ -204,4 +220,5 @@ LAWS = (
     pins_agree,
     images_are_named_as_the_catalogue_does,
     cudnn_spans_aren_t_empty,
+    names_lead_to_rows,
 )

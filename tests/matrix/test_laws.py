@@ -197,6 +197,9 @@ SEEDED = {
         {"has_cudnn": True},
         "has_cudnn",
     ),
+    "package with an unknown cause": ("packages", "", {"name": "torch"}, {"causes": ("no-such",)}, "causes"),
+    "install of no release": ("installs", "", {"package": "torch"}, {"versions": ">=2,<1"}, "versions"),
+    "package of an unknown framework": ("packages", "", {"name": "torchvision"}, {"of": "trch"}, "of"),
     "cuDNN for no GPU": (
         "cudnn",
         "",
