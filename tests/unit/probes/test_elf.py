@@ -58,7 +58,7 @@ def test_it_reads_what_pyelftools_reads(path):
         assert {(n.library, n.version) for n in version_needs(ours).values()} == needs
         assert set(version_definitions(ours).values()) == defines
         ask = exporter(ours)
-        for name, defined in wanted[:300]:
+        for name, _ in wanted[:300]:
             assert ask.has(name, gnu_hash(name)) == any(n == name and d for n, d in wanted)
         assert not ask.has("no_such_symbol_anywhere")
 

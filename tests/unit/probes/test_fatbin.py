@@ -1,4 +1,4 @@
-"""Device code by headers: synthetic regions here; against nvcc and cuobjdump where the CUDA compiler is (integration)."""
+"""Device code by headers: made-up regions; against nvcc and cuobjdump where those are (integration)."""
 
 import random
 import re
