@@ -93,6 +93,7 @@ def branch(driver: str) -> int:
     return parse(driver).major
 
 
+@functools.lru_cache(maxsize=4096)
 def capability(text: str) -> tuple[int, int]:
     """'9.0', 'sm_90', 'compute_90a', '90' -> (9, 0); raises ValueError."""
     match = re.fullmatch(r"(?:(?:sm|compute)_?)?(\d+)(?:\.(\d))?([af]?)(?:\+PTX)?", text.strip())

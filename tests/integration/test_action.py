@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -99,7 +100,7 @@ def run_action(action, tmp_path_factory):
         if (part := line.partition("uses: ")[2])
     }
 
-    def run(files: dict[str, str], **inputs: str) -> Run:
+    def run(files: dict[str, str], more: Sequence[str] = (), **inputs: str) -> Run:
         project = tmp_path_factory.mktemp("project")
         keep = tmp_path_factory.mktemp("keep")
         for name, text in files.items():
@@ -107,7 +108,7 @@ def run_action(action, tmp_path_factory):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         workflow = project / ".github" / "workflows" / "gate.yml"
-        workflow.parent.mkdir(parents=True)
+        workflow.parent.mkdir(parents=True, exist_ok=True)
         # JSON is YAML: every input arrives exactly as given.
         workflow.write_text(WORKFLOW.replace("INPUTS", json.dumps({k.replace("_", "-"): v for k, v in inputs.items()})))
         for argv in (
@@ -141,6 +142,7 @@ def run_action(action, tmp_path_factory):
             "--env",
             f"KEEP={keep}",
         ]
+        argv += more
         for name, folder in replaced.items():
             argv += ["--local-repository", f"{name}={folder}"]
         done = subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=500)
@@ -288,3 +290,15 @@ def test_an_input_that_is_none_is_refused_by_name(run_action, name, value):
     run = run_action({"envcheck.toml": SETTINGS, "Dockerfile": GOOD}, **{name: value})
     assert run.code == 1
     assert any(name.replace("_", "-") in entry["arg"] for entry in run.annotations("error"))
+
+
+def test_the_projects_own_ci_judges_its_examples_with_the_action(action, run_action, tmp_path_factory):
+    files = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for name in (*SHIPPED, *OTHERS, "examples", ".github")
+        for path in ([ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).rglob("*")))
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".msgpack" and "data" not in path.parts
+    }
+    run = run_action(files, ["-j", "gate", "--matrix", "example:torch-training", "-W", ".github/workflows/ci.yml"])
+    assert run.code == 0, run.log
+    assert "Nothing wrong in 9 checks" in run.summary
