@@ -59,10 +59,15 @@ def find_install(matrix: Matrix, package: str, version: str) -> Optional[Install
     )
 
 
-def wheels(matrix: Matrix, framework: str) -> Iterator[Candidate]:
-    """CUDA builds on the indexes, best first: newest release; of it the default build, then the newest CUDA."""
+def wheels(matrix: Matrix, framework: str, version: str = "") -> Iterator[Candidate]:
+    """CUDA builds on the indexes, of a release if one is given; best first.
+
+    That is the newest release, and of it the default index's build, then the newest CUDA.
+    """
     rows = [
-        row for row in matrix.builds_of(framework) if row.cuda and not row.yanked and row.accelerator in (None, "cuda")
+        row
+        for row in matrix.builds_of(framework, version)
+        if row.cuda and not row.yanked and row.accelerator in (None, "cuda")
     ]
     rows.sort(
         key=lambda row: (Version(row.version), PLATFORM in row.default_on, Version(row.cuda or "0")), reverse=True

@@ -25,18 +25,16 @@ def resolve(request: Request, matrix: Matrix) -> Plan:
     if request.base == "framework" and request.flavour:
         raise UsageError("--base framework has no flavours", "Say --base cuda, or leave --flavour out.")
     wishes = wishes_of(request, matrix)
-    on_wheels = list(wheels(matrix, request.framework)) if request.base != "framework" else []
+    on_wheels = list(wheels(matrix, request.framework, request.version))
     on_images = list(images(matrix, request.framework)) if request.base != "cuda" and not request.flavour else []
     image = first(on_images, wishes, request, matrix)
-    wheel = first(on_wheels, wishes, request, matrix)
+    wheel = first(on_wheels, [wish for wish in wishes if wish.label != "--base framework"], request, matrix)
     if image is not None and (request.base == "framework" or wheel is None or prefers_image(request)):
         return compose_image(image, wheel or _release_of(on_wheels, image), request, matrix)
-    if wheel is not None:
+    if wheel is not None and request.base != "framework":
         return compose_wheels(wheel, image, request, matrix, why=_why_wheels(request, wishes, on_images, matrix))
-    if request.base == "framework":
-        on_wheels = list(wheels(matrix, request.framework))
-        raise explain(wishes, [*on_images, *on_wheels], request, matrix)
-    raise explain(wishes, on_wheels, request, matrix)
+    every = [*on_images] if request.base == "framework" else []
+    raise explain(wishes, [*every, *wheels(matrix, request.framework)], request, matrix)
 
 
 def find_image(request: Request, matrix: Matrix) -> Optional[Candidate]:

@@ -36,6 +36,11 @@ def test_release_and_cuda_as_two_numbers_give_nvidias_newest_image_of_both(matri
     assert found.other == "release wheels instead: --torch 2.1.2"
 
 
+def test_nvidias_image_by_wish_names_the_release_wheels_as_the_other_choice(matrix):
+    assert plan(matrix, "2.1", "12.1", base="framework").other == "release wheels instead: --torch 2.1.2"
+    assert plan(matrix, "2.1", "12.2", base="framework").other.startswith("there are no release wheels of torch 2.1")
+
+
 def test_a_patch_release_gives_official_wheels_on_a_cuda_base(matrix):
     found = plan(matrix, "2.1.2", "12.1")
     assert found.image == "nvcr.io/nvidia/cuda:12.1.1-base-ubuntu22.04"
