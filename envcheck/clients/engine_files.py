@@ -82,6 +82,8 @@ def _archive(
                 files[entry.path] = entry.data
             else:
                 names.add(entry.path)
+        while read(1 << 16):  # to the end: an answer that isn't read out keeps its connection
+            pass
     except Broken as failure:
         remarks.append(str(failure))
     except (RequestException, OSError) as fault:

@@ -50,6 +50,9 @@ def open_engine(url: str, seconds: float = SECONDS) -> Iterator[Any]:
     from docker.client import DockerClient
     from docker.errors import DockerException
 
+    path = url[len("unix://") :] if url.startswith("unix://") else ""
+    if path and not Path(path).is_socket():
+        raise InspectError(f"there is no container engine at {path}", advice(FileNotFoundError()))
     try:
         client = DockerClient(base_url=url, version="auto", timeout=seconds)
     except (DockerException, OSError, ValueError) as fault:
