@@ -9,10 +9,10 @@ from typing import Any, Optional
 
 from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.machine import Engine
+from envcheck.probes.container import find_container_engine
 from envcheck.probes.container_toolkit import find_toolkit
 from envcheck.probes.package_db import PackageDatabase, upstream
 from envcheck.probes.probe import Scene, Told
-from envcheck.probes.system import find_container_engine
 from envcheck.probes.tree import Tree, Unreadable, shown
 
 SOCKET = "/var/run/docker.sock"

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
 import msgspec
 
 from envcheck.model.stack import Package
 from envcheck.probes.tree import Tree, Unreadable, shown
+from envcheck.probes.witness import WITNESSES, Witness, parse_witness
 from envcheck.versions import cuda_from_tag, local_variant
 
-# Text that builds leave beside their code; elsewhere `version.py` tells version, CUDA and HIP.
-WITNESSES: dict[str, tuple[str, ...]] = {
-    "tensorflow": ("tensorflow/python/platform/build_info.py",),
-    "onnxruntime": ("onnxruntime/capi/build_and_package_info.py", "onnxruntime/capi/version_info.py"),
-    "onnxruntime-gpu": ("onnxruntime/capi/build_and_package_info.py", "onnxruntime/capi/version_info.py"),
-    "paddlepaddle": ("paddle/version/__init__.py",),
-    "paddlepaddle-gpu": ("paddle/version/__init__.py",),
-}
 CONDA_NAMES = {"pytorch": "torch"}  # where conda calls a distribution otherwise than Python does
 # Parts of CUDA come under these names from every channel, known to the matrix or not.
 CUDA_NAMES = ("nvidia-", "cuda-", "cudatoolkit", "cudnn", "nccl", "libcu", "libnv", "libnpp", "pytorch-cuda")
 _SEPARATORS = re.compile(r"[-_.]+")
-_KEYS = r"__version__|full_version|cuda_version|cuda|cudnn_version|hip|rocm_version|is_cuda_build|is_rocm_build"
-_VALUE = r"""(?P<value>None|True|False|['"][^'"\n]*['"])"""
-_TOLD = re.compile(rf"^(?P<key>{_KEYS})\s*(?::[^=\n]*)?=\s*{_VALUE}", re.MULTILINE)  # cuda: Optional[str] = '12.4'
-_PAIR = re.compile(rf"""\(?['"](?P<key>{_KEYS})['"]\s*[:,]\s*{_VALUE}""")  # ('cuda_version', '12.5.1')
 _NAME = re.compile(r"[\w.-]+")
-_CAPABILITIES = re.compile(r"""cuda_compute_capabilities['"]?\s*[=:,]\s*\[([^\]]*)\]""")
-
-
-class _Witness(NamedTuple):
-    version: str
-    variant: Optional[str] = None
-    cuda: Optional[str] = None
-    cudnn: Optional[str] = None
-    hip: Optional[str] = None
-    capabilities: Optional[tuple[str, ...]] = None
-    source: str = ""
 
 
 class _Entry(NamedTuple):
@@ -152,51 +129,14 @@ def _headers(tree: Tree, place: str, egg: bool) -> dict[str, list[str]]:
     return found
 
 
-def _told(tree: Tree, entry: _Entry, version: str) -> _Witness:
+def _told(tree: Tree, entry: _Entry, version: str) -> Witness:
     """What the build's own text files say; where they say nothing, the version of the metadata alone."""
     module = entry.name.replace("-", "_")
     for file in WITNESSES.get(entry.name, (f"{module}/version.py", f"{module}/_version.py")):
         text = tree.find_text(f"{entry.site}/{file}", 131072)
         if text:
             return parse_witness(text, version, f"{entry.site}/{file}")
-    return _Witness(version)
-
-
-def parse_witness(text: str, version: str, source: str) -> _Witness:
-    """Read a version file as text: `cuda: Optional[str] = '12.4'`, `('cuda_version', '12.5.1')`."""
-    matches = (*_PAIR.finditer(text), *_TOLD.finditer(text))
-    said = {match["key"]: match["value"].strip("'\"") for match in matches}
-    own = said.get("__version__") or said.get("full_version") or ""
-    # The package index's metadata lacks the local part; a file of another version is left from another install.
-    fits = "+" in own and own.partition("+")[0] == version.partition("+")[0]
-    no_gpu = said.get("cuda") == "None" and said.get("hip", "None") == "None"
-    variant = None
-    if said.get("is_rocm_build") == "True":
-        variant = "rocm"
-    elif said.get("is_cuda_build") == "False" or no_gpu:
-        variant = "cpu"
-    listed = _CAPABILITIES.search(text)
-    witness = _Witness(
-        version=own if fits else version,
-        variant=variant,
-        cuda=_number(said, "cuda", "cuda_version"),
-        cudnn=_number(said, "cudnn_version"),
-        hip=_number(said, "hip", "rocm_version"),
-        capabilities=_capabilities(listed.group(1)) if listed else None,
-        source=source,
-    )
-    return witness if witness != _Witness(version, source=source) else _Witness(version)
-
-
-def _number(said: Mapping[str, str], *keys: str) -> Optional[str]:
-    return next((said[key] for key in keys if re.match(r"\d", said.get(key, ""))), None)
-
-
-def _capabilities(text: str) -> tuple[str, ...]:
-    found = []
-    for kind, digits in re.findall(r"(sm|compute)_(\d{2,3})", text):
-        found.append(f"{digits[:-1]}.{digits[-1]}" + ("+PTX" if kind == "compute" else ""))
-    return tuple(found)
+    return Witness(version)
 
 
 def _fault(tree: Tree, entry: _Entry, metadata: bool, beside: frozenset[str]) -> str:

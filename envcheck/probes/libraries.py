@@ -8,9 +8,9 @@ from typing import Any, Optional
 
 from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.stack import Library
+from envcheck.probes.container import find_container_engine
 from envcheck.probes.ld_cache import CACHE, read_cache
 from envcheck.probes.probe import Scene, Told
-from envcheck.probes.system import find_container_engine
 from envcheck.probes.toolkits import find_homes, inspect_compiler, inspect_toolkits
 from envcheck.probes.tree import Unreadable, shown
 

@@ -11,6 +11,7 @@ import msgspec
 
 from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.machine import Driver, FabricManager, Gpu
+from envcheck.probes.container import find_container_engine
 from envcheck.probes.kernel_driver import (
     find_driver,
     inspect_modules,
@@ -21,7 +22,7 @@ from envcheck.probes.kernel_driver import (
 from envcheck.probes.ld_cache import read_cache
 from envcheck.probes.pci import Bus, inspect_bus
 from envcheck.probes.probe import Scene, Told
-from envcheck.probes.system import find_container_engine, find_jetson
+from envcheck.probes.system import find_jetson
 from envcheck.probes.tree import Tree, Unreadable
 from envcheck.probes.trust import trusted
 from envcheck.versions import cuda_from_integer

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from envcheck.model.fact import Fact, known, unknown
-from envcheck.model.machine import Container
 from envcheck.model.stack import Distro
+from envcheck.probes.container import find_container
 from envcheck.probes.probe import Scene, Told, ask
 from envcheck.probes.tree import Tree, Unreadable
 
@@ -45,7 +45,7 @@ def inspect(scene: Scene) -> Iterator[Told]:
     yield from _arch(tree)
     yield "machine.wsl", known(_wsl(tree, version.value or ""), "/proc/sys/kernel/osrelease")
     yield "machine.jetson", ask("Jetson", lambda: find_jetson(tree))
-    yield "machine.container", ask("container", lambda: _container(scene))
+    yield "machine.container", ask("container", lambda: find_container(scene))
     yield "machine.hypervisor", ask("hypervisor", lambda: _hypervisor(tree))
     yield "machine.cloud", ask("cloud instance type", lambda: (_cloud(tree), "/sys/class/dmi/id"))
     yield "machine.ram_bytes", _number("RAM", _ram(tree), "/proc/meminfo")
@@ -149,46 +149,6 @@ def _cloud(tree: Tree) -> Optional[str]:
     if vendor == "Amazon EC2" and re.fullmatch(r"[a-z][\w-]*\.[\w-]+", product):
         return f"aws:{product}"
     return None  # the other clouds don't tell the type on the machine itself, and nothing here asks the network
-
-
-def _container(scene: Scene) -> tuple[Optional[Container], str]:
-    tree, env = scene.tree, scene.env
-    engine, source = find_container_engine(tree, env)
-    if not engine:
-        return None, "/.dockerenv, /run/.containerenv, /proc/1/cgroup, environment"
-    nodes = any(re.fullmatch(r"nvidia\d+|nvidiactl|dxg|nvgpu|nvhost-gpu", name) for name in tree.find_names("/dev"))
-    return Container(
-        engine=engine,
-        gpu_devices=nodes,
-        docker_socket=any(tree.there(path) for path in ("/var/run/docker.sock", "/run/docker.sock")),
-        source=source,
-    ), source
-
-
-def find_container_engine(tree: Tree, env: Mapping[str, str]) -> tuple[str, str]:
-    """The engine of the container that we stand in and what tells it; two empty words: we stand in none."""
-    version = tree.find_text("/proc/version", 512) or ""
-    if "gVisor" in version or tree.there("/proc/gvisor"):
-        return "gvisor", "/proc/version"
-    if "APPTAINER_CONTAINER" in env or "SINGULARITY_CONTAINER" in env or tree.there("/.singularity.d"):
-        return "apptainer", "/.singularity.d"
-    groups = tree.find_text("/proc/1/cgroup", 65536) or ""
-    if "KUBERNETES_SERVICE_HOST" in env or tree.there("/var/run/secrets/kubernetes.io") or "kubepods" in groups:
-        return "kubernetes", "KUBERNETES_SERVICE_HOST" if "KUBERNETES_SERVICE_HOST" in env else "/proc/1/cgroup"
-    if tree.there("/run/.containerenv") or env.get("container") == "podman":
-        return "podman", "/run/.containerenv"
-    if tree.there("/.dockerenv") or re.search(r"/docker[-/]", groups):
-        return "docker", "/.dockerenv"
-    for engine, pattern in (("podman", "libpod"), ("containerd", "containerd"), ("lxc", r"/lxc[./]")):
-        if re.search(pattern, groups):
-            return engine, "/proc/1/cgroup"
-    if env.get("container"):
-        return {"lxc": "lxc"}.get(env["container"], "unknown"), "$container"
-    # Engines that leave no name: the root is an overlay, and there is no init to boot a machine with.
-    root = re.search(r"^\S+ / (\S+) ", tree.find_text("/proc/mounts", 65536) or "", re.MULTILINE)
-    if root and root.group(1) == "overlay" and not tree.there("/sbin/init"):
-        return "unknown", "/proc/mounts"
-    return "", ""
 
 
 def _ram(tree: Tree) -> Optional[int]:

@@ -29,6 +29,7 @@ class Tree:
     def __init__(self, root: str = "/") -> None:
         self.root = os.path.abspath(root)
         self.live = self.root == "/"
+        self._folders: dict[str, str] = {}  # real paths of folders in a tree, which nobody changes while we look
 
     def outside(self, path: str) -> str:
         """Where `path` is for the operating system, every link followed inside the root. Raises Unreadable, OSError."""
@@ -38,11 +39,16 @@ class Tree:
         """The real path of `path` inside the tree, also where its last parts don't exist. Raises Unreadable."""
         if self.live:
             return os.path.realpath(path)
-        return self._walk(path, follow_last=True)
+        folder, _, name = path.rpartition("/")
+        if name in ("", ".", ".."):
+            return self._walk(path, follow_last=True)
+        if folder not in self._folders:
+            self._folders[folder] = self._walk(folder, follow_last=True)
+        return self._walk(name, follow_last=True, start=self._folders[folder])
 
-    def _walk(self, path: str, *, follow_last: bool) -> str:
+    def _walk(self, path: str, *, follow_last: bool, start: str = "") -> str:
         todo = [part for part in path.split("/") if part not in ("", ".")][::-1]
-        done: list[str] = []
+        done = [part for part in start.split("/") if part]
         links = 0
         while todo:
             part = todo.pop()

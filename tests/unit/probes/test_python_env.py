@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from envcheck.probes.distributions import normalise, parse_witness
+from envcheck.probes.distributions import normalise
 from envcheck.probes.inspect import inspect_host
+from envcheck.probes.witness import parse_witness
 from tests.machines.parts import ELF_X86, Link, Machine, build, distribution, python, torch, ubuntu, venv
 
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/home/user"}
