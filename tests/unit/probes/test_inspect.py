@@ -319,3 +319,29 @@ def test_secrets_of_the_environment_are_not_kept():
     snapshot = inspect_host(env=env)
     assert snapshot.stack.env.get()["CUDA_VISIBLE_DEVICES"] == "0"
     assert "canary" not in msgspec.json.encode(snapshot).decode()
+
+
+def _crash(scene):
+    raise OSError(5, "Input/output error")
+    yield
+
+
+def _nothing(scene):
+    return iter(())
+
+
+def _late(scene):
+    time.sleep(3)
+    yield "machine.gpus", known((), "too late")
+
+
+@pytest.mark.parametrize("name", ["nvidia", "python_env"])
+@pytest.mark.parametrize("failure", [_crash, _nothing, _late])
+def test_without_the_facts_that_decide_nothing_is_called_good(monkeypatch, matrix, name, failure):
+    from envcheck.pipeline import judge
+
+    real = {probe.name: probe for probe in PROBES}
+    others = tuple(probe for probe in PROBES if probe.name != name)
+    monkeypatch.setattr(module, "PROBES", (*others, Stub(real[name].fields, failure)))
+    report = judge(inspect_host(env=HERE, deadline=0.8), matrix)
+    assert report.summary.verdict != "ok"
