@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import fnmatch
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
@@ -12,16 +11,16 @@ import msgspec
 
 from envcheck import __version__
 from envcheck.errors import EnvcheckError, UsageError
-from envcheck.inspection import Description, Inspection
+from envcheck.gate_verdict import settle
+from envcheck.inspection import Description, ImageOptions, Inspection
 from envcheck.machines import describe_machine, pair
-from envcheck.model.finding import SEVERITIES, Finding, Report, Severity, Suppressed, Tool
-from envcheck.model.gate import HOST, LIVE, MACHINE, Cell, Gate, fingerprint, summarise
+from envcheck.model.finding import SEVERITIES, Tool
+from envcheck.model.gate import HOST, MACHINE, Cell, Gate, summarise
 from envcheck.model.need import Need
 from envcheck.model.snapshot import Origin, Snapshot, Wants
 from envcheck.pipeline import judge
 from envcheck.rules import find_rule, select_rules
 from envcheck.settings import Project
-from envcheck.settings_tables import Ignore
 from envcheck.targets import inspect_files, inspect_target
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 THIS = ("this", "host")
 MAGIC = frozenset("*?[")
 KINDS = {"dockerfiles": "dockerfile", "requirements": "requirements"}
-OURS = "SET"  # the family that judges by the settings
 
 
 class How(msgspec.Struct, frozen=True):
@@ -69,14 +67,19 @@ def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
     _hold_names(project)
     targets = [_target(name, how, matrix) for name in _target_names(project, how)]
     rows = list(_rows(project, matrix, how))
-    if not rows and not targets:
+    if not rows and not targets and not project.settings.images:
         targets = [_target("this", how, matrix)]
     cells: list[Cell] = []
     if targets and (how.require_gpu or not how.files):
-        cells += [_machine_cell(target, bool(rows), project, matrix, how) for target in targets]
+        cells += [
+            _machine_cell(target, bool(rows or project.settings.images), project, matrix, how) for target in targets
+        ]
     columns: list[Optional[Target]] = [*targets] or [None]
-    for row in rows:
-        cells += [_cell(row, target, project, matrix, how) for target in columns]
+    cells += [_cell(row, target, project, matrix, how) for row in rows for target in columns]
+    for image in () if how.files else dict.fromkeys(project.settings.images):
+        # An index has an image for each CPU architecture: each target gets its own, asked for once.
+        by_arch = {arch: _image(image, arch, how, matrix) for arch in dict.fromkeys(map(_arch, columns))}
+        cells += [_cell(by_arch[_arch(target)], target, project, matrix, how) for target in columns]
     expired = project.expired(how.today)
     if expired:
         need = Need(expired=expired, path=project.need.path, line=project.need.line)
@@ -147,13 +150,17 @@ def _rows(project: Project, matrix: Matrix, how: How) -> Iterator[Row]:
             for snap in snaps:
                 service = snap.recipe.service if snap.recipe and len(snaps) > 1 else ""
                 yield Row(f"{shown} ({service})" if service else shown, snap)
-    if not how.files:
-        yield from (_image(image, how, matrix) for image in dict.fromkeys(settings.images))
 
 
-def _image(image: str, how: How, matrix: Matrix) -> Row:
+def _arch(target: Optional[Target]) -> str:
+    told = target.snap.machine.arch.find() if target is not None and target.snap is not None else None
+    return told or ImageOptions().arch
+
+
+def _image(image: str, arch: str, how: How, matrix: Matrix) -> Row:
     try:
-        return Row(image, inspect_target(f"image:{image}", _inspection(how), matrix))
+        looks = msgspec.structs.replace(_inspection(how), image=ImageOptions(arch, how.deadline))
+        return Row(image, inspect_target(f"image:{image}", looks, matrix))
     except UsageError:
         raise  # no such tag: the settings' fault
     except EnvcheckError as failure:
@@ -226,63 +233,4 @@ def _judged(
     report = judge(
         snap, matrix, select=select or how.select or project.settings.select, ignore=how.ignore if not select else ()
     )
-    return Cell(what, where, _settled(report, what, where, snap, project, how))
-
-
-def _settled(report: Report, what: str, where: str, snap: Snapshot, project: Project, how: How) -> Report:
-    """The report with the settings' severities, and without what they ignore or the baseline has."""
-    counted: list[Finding] = []
-    suppressed: list[Suppressed] = []
-    active = [entry for entry in project.settings.ignore if entry.until >= how.today]
-    for found in report.findings:
-        finding = _reweighed(found, project.settings.severity)
-        ignored = next((entry for entry in active if _covers(entry, finding, what)), None)
-        if ignored:
-            reason = f"{ignored.reason} (until {ignored.until.isoformat()})"
-            suppressed.append(Suppressed(finding, "ignored", reason))
-        elif fingerprint(finding, what, where) in how.known:
-            suppressed.append(Suppressed(finding, "baseline", "in the baseline"))
-        else:
-            counted.append(finding)
-    counted.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    error, warning, note = (sum(f.severity == s for f in counted) for s in SEVERITIES)
-    verdict = "findings" if error or warning else "inconclusive" if _undecided(report, where, snap) else "ok"
-    summary = msgspec.structs.replace(report.summary, verdict=verdict, error=error, warning=warning, note=note)
-    return msgspec.structs.replace(report, findings=tuple(counted), suppressed=tuple(suppressed), summary=summary)
-
-
-def _undecided(report: Report, where: str, snap: Snapshot) -> bool:
-    """May 'nothing wrong' not be said?
-
-    A fault of a rule always forbids it, and on a real machine or image a requirement that could not be judged. What a
-    described machine (a cloud type) or a file can't tell (a driver, /dev/shm; the Python of a requirement file) is
-    listed as not judged. A machine alone must tell its GPUs; a file judged by itself has no machine to wait for.
-    """
-    if any(skip.reason.startswith("fault in envcheck") for skip in report.skipped):
-        return True
-    described = snap.origin.kind == "machine"
-    if not described and snap.recipe is None and any(skip.rule.startswith(OURS) for skip in report.skipped):
-        return True
-    if described or (where and snap.stack == EMPTY_STACK and snap.origin.kind not in LIVE):
-        return not snap.machine.gpus.known
-    if where and snap.stack == EMPTY_STACK:
-        return not (snap.machine.gpus.known and snap.machine.driver.known and snap.machine.driver_fault.known)
-    if not where:
-        return not (snap.stack.packages.known or snap.stack.cuda.known or snap.stack.image.known or snap.recipe)
-    return report.summary.verdict == "inconclusive"
-
-
-EMPTY_STACK = Snapshot().stack
-
-
-def _covers(entry: Ignore, finding: Finding, what: str) -> bool:
-    names = (finding.rule, finding.rule[:3], finding.slug, finding.cause)
-    if entry.rule not in names and entry.rule.upper() not in names:
-        return False
-    place = finding.path or what
-    return not entry.paths or any(fnmatch.fnmatch(place, pattern) for pattern in entry.paths)
-
-
-def _reweighed(finding: Finding, severities: dict[str, Severity]) -> Finding:
-    wanted = severities.get(finding.rule) or severities.get(finding.slug)
-    return msgspec.structs.replace(finding, severity=wanted) if wanted else finding
+    return Cell(what, where, settle(report, what, where, project.settings, how.today, how.known))
