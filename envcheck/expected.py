@@ -203,7 +203,7 @@ def resolve(packages: Iterable[Package], matrix: Matrix, stack: Stack, platform:
     short = ".".join(python.version.split(".")[:2]) if python and python.version else ""
     known_names = frozenset(matrix.packages())
     for name, package in by_name.items():
-        if package.version is None and package.requirement and name in known_names:
+        if package.version is None and not package.channel.startswith("git+") and name in known_names:
             by_name[name] = _resolved(package, by_name, matrix, short, platform)
     for name, package in by_name.items():
         by_name[name] = _default_build(package, matrix, platform)
@@ -227,7 +227,7 @@ def _default_build(package: Package, matrix: Matrix, platform: str) -> Package:
 
 
 def _resolved(package: Package, others: dict[str, Package], matrix: Matrix, python: str, platform: str) -> Package:
-    specifier = specifier_of(package.requirement)
+    specifier = specifier_of(package.requirement or package.name)
     if specifier is None:
         return package
     bound = _bound_by_companions(package, others, matrix)

@@ -46,6 +46,6 @@ def _satisfied(wanted: Package, have: Package) -> bool:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        return Requirement(wanted.requirement).specifier.contains(have.version or "", prereleases=True)
+        return Requirement(wanted.requirement or wanted.name).specifier.contains(have.version or "", prereleases=True)
     except InvalidRequirement:
         return False

@@ -73,7 +73,7 @@ def from_specifier(name: str, specifier: SpecifierSet, origin: Origin, text: str
         cuda=versions.cuda_from_tag(variant) if variant else None,
         installer=origin.installer,
         channel=origin.index,
-        requirement="" if version else (text or f"{name}{specifier}"),
+        requirement="" if version or not str(specifier) else (text or f"{name}{specifier}"),
         pinned=version is not None,
         source=origin.source,
     )

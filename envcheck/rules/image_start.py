@@ -9,6 +9,7 @@ import msgspec
 
 from envcheck import versions
 from envcheck.model.finding import Evidence, Problem
+from envcheck.rules.image_remedy import lists_branch
 from envcheck.rules.requirement import Device, Verdict, collect, device_brands, evaluate
 
 if TYPE_CHECKING:
@@ -86,12 +87,8 @@ def how_it_runs(snap: Snapshot, matrix: Matrix) -> Optional[How]:
     found = matrix.runs_cuda(version, minor)
     if found in ("native", "minor"):
         return "native" if found == "native" else "minor"
-    if (
-        found == "no"
-        and snap.stack.compat.find()
-        and matrix.forward_compat(version, minor)
-        and _datacentre(snap, matrix)
-    ):
+    listed = lists_branch(snap, matrix, version) or (snap.stack.compat.find() and matrix.forward_compat(version, minor))
+    if found == "no" and listed and _datacentre(snap, matrix):
         return "forward"
     return "no" if found == "no" else None
 

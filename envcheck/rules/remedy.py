@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Optional
 from packaging.version import Version
 
 from envcheck import versions
+from envcheck.rules.image_remedy import fitting_image
 from envcheck.rules.presence import driver_os, visible_gpus
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _newest(cuda: str) -> tuple[int, ...]:
 
 def framework_fix(snap: Snapshot, matrix: Matrix, framework: Built, *, same_release: bool = False) -> Optional[str]:
     """The line that installs the nearest fitting build; None where none is known."""
+    if framework.package.installer == "image":  # its vendor's build: another image, not a wheel over it
+        other = fitting_image(snap, matrix, framework.package.name)
+        return f"use the image {other}" if other else None
     row = fitting_build(snap, matrix, framework, same_release=same_release)
     if row is None:
         return None

@@ -136,6 +136,26 @@ def test_forward_compatibility_is_a_note_on_a_datacentre_gpu_only(matrix):
     assert "IMG107" not in ids(found(on(snap, matrix, gpu="RTX 3090", driver="535.183.01"), matrix))
 
 
+@pytest.mark.parametrize(
+    ("gpu", "driver", "fires"),
+    [
+        ("A100 80GB", "470.57.02", False),
+        ("A100 80GB", "470", False),
+        ("A100 80GB", "470.42.01", True),
+        ("A100 80GB", "510.47.03", True),
+        ("RTX 3090", "470.57.02", True),
+    ],
+)
+def test_the_datacentre_branches_that_an_image_lists(matrix, gpu, driver, fires):
+    from envcheck.rules.driver import driver_too_old_for_cuda
+
+    snap = on(a_file("FROM nvcr.io/nvidia/pytorch:24.05-py3\n"), matrix, gpu=gpu, driver=driver)
+    outcome = judge(snap, matrix, (driver_too_old_for_cuda,))
+    assert (ids(outcome) == ["DRV101"]) is fires
+    if fires:
+        assert "use the image nvcr.io/nvidia/pytorch:" in outcome.findings[0].fix[0]
+
+
 # ---- IMG
 
 
