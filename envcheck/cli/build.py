@@ -46,6 +46,8 @@ it, and envcheck.lock records every choice with its source. Exit 4: no combinati
 @click.option("--requirements", type=click.Path(path_type=Path), help="More packages, plain requirement lines.")
 @click.option("-o", "--output", metavar="DIR|-", default="-", help="Folder for the Dockerfile and the files beside it.")
 @click.option("--force", is_flag=True, help="Replace files that are there and differ.")
+@click.option("--pin", is_flag=True, help="Pin the base image by the digest that its registry gives now (asks it).")
+@click.option("--registry-mirror", "mirrors", multiple=True, metavar="[REGISTRY=]URL", help="Ask this in its place.")
 @click.option("--build", "build_it", is_flag=True, help="Build the image with the local engine.")
 @click.option("--tag", metavar="NAME", help="The built image's name.")
 @click.option("--verify", is_flag=True, help="Build, then check the image from inside: versions, CUDA, GPU if there.")
@@ -66,6 +68,8 @@ def command(
     requirements: Optional[Path],
     output: str,
     force: bool,
+    pin: bool,
+    mirrors: tuple[str, ...],
     build_it: bool,
     tag: Optional[str],
     verify: bool,
@@ -103,6 +107,11 @@ def command(
         click.echo(conflict_text(conflict), err=True, nl=False)
         sys.exit(conflict.exit_code)
     outcome: Outcome = judge_plan(plan, matrix)
+    if pin:
+        from envcheck.cli.pinning import pin_base
+        from envcheck.clients.registry.client import Options
+
+        plan = pin_base(plan, Options(mirrors=mirrors))
     rows = summary_rows(plan, outcome)
     if output == "-":
         texts = {"Dockerfile": generate_dockerfile(plan)}
