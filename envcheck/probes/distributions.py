@@ -104,10 +104,12 @@ def _read_package(tree: Tree, entry: _Entry, beside: frozenset[str], known: froz
         location=shown(entry.site),
         build=tag.group(1) if tag else "",
         python_tag=tag.group(2) if tag else "",
-        requires=tuple(
-            shown(line)
-            for line in metadata.get("requires-dist", ())
-            if _wanted(normalise((_NAME.match(line) or [""])[0]), known)
+        requires=tuple(  # of a list: one empty tuple on every Python, so that the default is recognised
+            [
+                shown(line)
+                for line in metadata.get("requires-dist", ())
+                if _wanted(normalise((_NAME.match(line) or [""])[0]), known)
+            ]
         ),
         broken=_fault(tree, entry, bool(metadata), beside),
         source=shown(told.source or place),

@@ -173,7 +173,7 @@ def _gpu(step: Mapping[str, Any]) -> Gpu:
         pci_bus=same_bus(bus),
         uuid=values.get("uuid", ""),
         mig_enabled=None if mig is None else bool(mig),
-        mig_devices=tuple(_mig(one) for one in values.get("migs", ())),
+        mig_devices=tuple([_mig(one) for one in values.get("migs", ())]),
         persistence=None if values.get("persistence") is None else bool(values["persistence"]),
         ecc_errors=values.get("ecc"),
         remap_pending=None if pending is None else bool(pending),
