@@ -100,7 +100,7 @@ def _read(target: Optional[str], python: Optional[str], matrix: Matrix) -> Read:
         return read
     from envcheck.probes.inspect import inspect_host
 
-    snap = inspect_host(python=python, known=frozenset(matrix.packages()))
+    snap = inspect_host(python=python, known=frozenset(matrix.packages()), binaries=False)
     sites = read_sites(tree, site_folders(snap.stack))
     if target:
         name = target.lower().replace("_", "-")

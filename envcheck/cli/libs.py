@@ -46,7 +46,7 @@ def command(python: Optional[str], style: str, verbose: bool, no_color: bool) ->
     from envcheck.probes.binaries import inspect_binaries
     from envcheck.probes.inspect import inspect_host
 
-    snap = inspect_host(python=python, known=frozenset(matrices.load().packages()))
+    snap = inspect_host(python=python, known=frozenset(matrices.load().packages()), binaries=False)
     stack = inspect_binaries(snap, env=os.environ, deadline=20)
     openings = stack.openings.find()
     if openings is None:

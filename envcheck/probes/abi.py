@@ -89,7 +89,7 @@ class Symbols:
     def undefined(self, path: str) -> tuple[Symbol, ...]:
         """The symbols that a file must have from others."""
         if path not in self._undefined:
-            self._undefined[path] = tuple(s for s in symbols(self._file(path)) if not s.defined and not s.weak)
+            self._undefined[path] = tuple(s for s in symbols(self._file(path), undefined=True) if not s.weak)
         return self._undefined[path]
 
 

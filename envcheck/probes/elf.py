@@ -89,6 +89,10 @@ class Elf:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
+    def fileno(self) -> int:
+        """The descriptor, for reads whose bounds are known."""
+        return self._handle
+
     def read(self, offset: int, size: int) -> bytes:
         """Exactly `size` bytes at `offset`; raises NotElf where the file doesn't have them."""
         if offset < 0 or size < 0 or offset + size > self.size:

@@ -87,8 +87,8 @@ def version_definitions(file: Elf) -> dict[int, str]:
     return found
 
 
-def symbols(file: Elf) -> Iterator[Symbol]:
-    """Every dynamic symbol with a name. For extensions; big libraries are asked by `exports`."""
+def symbols(file: Elf, *, undefined: bool = False) -> Iterator[Symbol]:
+    """Every dynamic symbol with a name, or only the undefined ones. Big libraries are asked by `exporter` instead."""
     place = file.first(_DT_SYMTAB)
     if place is None:
         return
@@ -105,7 +105,7 @@ def symbols(file: Elf) -> Iterator[Symbol]:
         indices = struct.unpack(f"<{count}H", file.read(file.offset_of(versym), 2 * count))
     rows = struct.iter_unpack("<IBBHQQ", file.read(file.offset_of(place), 24 * count))
     for number, (name, info, _, section, _, _) in enumerate(rows):
-        if not name:
+        if not name or (section and undefined):
             continue
         index = indices[number] & 0x7FFF if indices else 0
         need = needs.get(index) if not section else None
