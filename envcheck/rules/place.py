@@ -37,7 +37,14 @@ def _sources(problem: Problem, snap: Snapshot) -> Iterator[str]:
         if package.name in words:
             yield package.source
     recipe = snap.recipe
-    if recipe is not None:
-        if recipe.base is not None:
-            yield recipe.base.source
-        yield recipe.asked_by
+    if recipe is None:
+        return
+    if recipe.base is not None and recipe.base.reference and _is_of(problem, recipe.base.reference):
+        yield recipe.base.source
+
+
+def _is_of(problem: Problem, reference: str) -> bool:
+    """Does the problem stand on what the base image tells: by the matrix, its registry or an engine?"""
+    name = reference.partition("@")[0].rpartition("/")[2]
+    places = ("registry ", "mirror ", "docker: ", "podman: ")
+    return any(name in evidence.source or evidence.source.startswith(places) for evidence in problem.evidence)
