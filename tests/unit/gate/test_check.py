@@ -4,6 +4,8 @@ import json
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from envcheck.model.fact import known
 from envcheck.model.machine import Driver, Gpu, Machine
@@ -321,3 +323,41 @@ def test_a_format_that_is_none_is_named_before_anything_is_read(envcheck):
     done = envcheck("convert", "missing.json", "--format", "sarfi")
     assert done.returncode == 2
     assert b"'sarif'" in done.stderr
+
+
+# ---- doctor: the same formats, the same codes
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("text", "code"), [(GOOD, 0), (WRONG_TAG, 1)])
+def test_doctor_exits_by_the_finding_not_by_the_format(envcheck, tmp_path, name, text, code):
+    (tmp_path / "Dockerfile").write_text(text)
+    assert envcheck("doctor", "Dockerfile", "--on", "aws:g5.xlarge", "--format", name).returncode == code
+    assert envcheck("doctor", "missing.txt", "--format", name).returncode == 2
+
+
+def test_a_doctors_report_is_valid_sarif_anchored_to_its_file(envcheck, tmp_path, root):
+    import jsonschema
+
+    (tmp_path / "Dockerfile").write_text(WRONG_TAG)
+    log = json.loads(envcheck("doctor", "Dockerfile", "--on", "aws:g5.xlarge", "--format", "sarif").stdout)
+    jsonschema.Draft4Validator(json.loads((root / "tests" / "data" / "sarif-2.1.0.json").read_text())).validate(log)
+    place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "Dockerfile"
+    assert place["region"]["startLine"] == 2
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=8), lambda x: st.lists(x, max_size=3), max_leaves=6))
+def test_no_json_value_in_a_reports_place_breaks_convert(tmp_path_factory, value):
+    from envcheck.cli.convert import read_judged
+    from envcheck.errors import UsageError
+
+    path = tmp_path_factory.mktemp("c") / "x.json"
+    for text in (
+        json.dumps(value),
+        json.dumps({"cells": value}),
+        json.dumps({"schema": 1, "tool": value, "snapshot": value, "findings": value, "skipped": [], "summary": {}}),
+    ):
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            read_judged(str(path))
