@@ -1,0 +1,93 @@
+"""Finds the error texts of the matrix in a paste; the rows are passed in."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Optional, Protocol
+
+from envcheck.model.snapshot import Event
+from envcheck.readers.lines import MAX_LINE
+
+MAX_SEEN = 40  # occurrences of one literal that are tried
+MAX_EVENTS = 3  # events of one symptom, each with other values
+
+
+class Symptom(Protocol):
+    """What is read of a row of matrices/symptoms.toml."""
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression."""
+
+    @property
+    def literal(self) -> str:
+        """A plain piece of every match."""
+
+    @property
+    def span(self) -> int:
+        """How many lines are joined."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def find_events(text: str, symptoms: Sequence[Symptom]) -> list[Event]:
+    """The events of a clean text; each with the line where its literal stands."""
+    wanted = [row for row in symptoms if not row.literal or row.literal in text]
+    if not wanted:
+        return []
+    lines = text.split("\n")
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    found: list[Event] = []
+    for row in wanted:
+        found += _events(row, text, lines, starts)
+    return found
+
+
+def _events(row: Symptom, text: str, lines: list[str], starts: list[int]) -> list[Event]:
+    events: list[Event] = []
+    seen: set[tuple[tuple[str, str], ...]] = set()
+    at, tried = 0, 0
+    while tried < MAX_SEEN and len(events) < MAX_EVENTS:
+        at = text.find(row.literal, at)
+        if at < 0:
+            break
+        number = bisect_right(starts, at) - 1
+        match, joined = _match(row, lines, number, at - starts[number])
+        tried += 1
+        if match is not None:
+            values = {key: value for key, value in match.groupdict().items() if value}
+            key = tuple(sorted(values.items()))
+            if key not in seen:
+                seen.add(key)
+                events.append(Event(row.id, _shown(joined, match), f"line {number + 1}", values))
+        at = starts[number + 1] if number + 1 < len(starts) else len(text)
+    return events
+
+
+def _match(row: Symptom, lines: list[str], number: int, column: int) -> tuple[Optional[re.Match[str]], str]:
+    """Search the line, or with a span the line with those around it, joined by spaces."""
+    if row.span > 1:
+        around = lines[max(0, number - row.span + 1) : number + row.span]
+        joined = " ".join(line.strip()[:MAX_LINE] for line in around)
+    else:
+        line = lines[number]
+        joined = line if len(line) <= MAX_LINE else line[max(0, column - MAX_LINE // 2) : column + MAX_LINE // 2]
+    return _compiled(row.pattern).search(joined), joined
+
+
+def _shown(joined: str, match: re.Match[str]) -> str:
+    """The piece of the line that a person wants to see."""
+    begin = max(0, match.start() - 60)
+    piece = joined[begin : match.end() + 100].strip()
+    return piece if len(piece) <= 240 else piece[:239] + "…"
