@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Optional
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envcheck import versions
@@ -19,6 +19,7 @@ from envcheck.resolve import words
 from envcheck.resolve.bases import Base, compiles, find_base, name_of
 from envcheck.resolve.candidates import Candidate, find_install, pythons_of
 from envcheck.resolve.commands import commands_for
+from envcheck.resolve.companions import companions
 from envcheck.resolve.constraints import python_wanted
 from envcheck.resolve.stack import stack_of
 
@@ -72,8 +73,13 @@ def compose_wheels(
     return msgspec.structs.replace(plan, stack=stack_of(plan, matrix, base))
 
 
-def compose_image(candidate: Candidate, wheel: Optional[Candidate], request: Request, matrix: Matrix) -> Plan:
-    """NVIDIA's framework image, with what the user adds."""
+def compose_image(
+    candidate: Candidate, wheel: Optional[Candidate], release: Optional[Candidate], request: Request, matrix: Matrix
+) -> Plan:
+    """NVIDIA's framework image, with what the user adds.
+
+    `wheel` are release wheels that grant the same wishes, `release` those of the image's X.Y, whatever else was wished.
+    """
     row = candidate.image
     assert row is not None
     install = find_install(matrix, candidate.framework, Version(candidate.version).base_version)
@@ -94,7 +100,7 @@ def compose_image(candidate: Candidate, wheel: Optional[Candidate], request: Req
         keep=install.keep if install else (candidate.framework,),
         choices=tuple(_image_choices(candidate, request)),
         cautions=tuple(words.image_cautions(candidate, request, matrix)),
-        other=words.wheels_instead(wheel, candidate),
+        other=words.wheels_instead(wheel, release, candidate),
         runs_on=words.runs_on(candidate, matrix),
         commands=_commands_of(wheel, request, matrix),
         machine=request.machine,
@@ -130,51 +136,6 @@ def _local(install: Install, build: Build) -> str:
 def required(build: Build, install: Install) -> tuple[str, ...]:
     """The pins that the build's extra would bring, less those that the install row leaves out."""
     return tuple(text for text in build.requires if name_of(text) not in install.without)
-
-
-def companions(build: Build, install: Install, python: str, matrix: Matrix) -> tuple[list[Companion], list[str]]:
-    """The companions made for a release, and those for which none is, each with the reason."""
-    found: list[Companion] = []
-    left_out: list[str] = []
-    for name in install.companions:
-        row = companion(name, build, matrix)
-        if row is None:
-            left_out.append(f"{name}: no release is bound to {build.package} {build.version}")
-        elif not _has_python(row, python):
-            left_out.append(f"{name} {row.version}: no wheel for Python {python} on record")
-        else:
-            found.append(row)
-    return found, left_out
-
-
-def companion(name: str, build: Build, matrix: Matrix) -> Optional[Companion]:
-    """The release bound to this one; else one that admits it and came out with it (so the same index has it)."""
-    bound = matrix.companion_for(name, build.version, build.package)
-    if bound is not None:
-        return bound
-    release = Version(build.version)
-    day = next((row.released for row in matrix.builds_of(build.package, build.version) if row.released), None)
-    for row in matrix.companions_of(name):
-        if row.yanked or row.framework != build.package:
-            continue
-        together = day is not None and row.released == day
-        if row.relation == "range" and together and _admits(row.requirement, release):
-            return row
-        if row.relation == "none" and (together or row.version == build.version):
-            return row
-    return None
-
-
-def _admits(specifier: str, release: Version) -> bool:
-    try:
-        return SpecifierSet(specifier).contains(release)
-    except InvalidSpecifier:
-        return False
-
-
-def _has_python(row: Companion, python: str) -> bool:
-    tags = row.python_tags
-    return not tags or "py3" in tags or f"cp{python.replace('.', '')}" in tags
 
 
 def _bounds(build: Build, install: Install) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import msgspec
 from envcheck import versions
 from envcheck.matrix.builds import matches
 from envcheck.matrix.matrix import Matrix
+from envcheck.matrix.rows import FrameworkImage
 from envcheck.model.machine import Gpu, Machine
 from envcheck.model.request import Request
 from envcheck.resolve.bases import find_base
@@ -201,13 +202,17 @@ def runs_on_driver(candidate: Candidate, driver: str, request: Request, matrix: 
     """Natively, by minor-version compatibility, or (an image, on a datacentre GPU) by its own cuda-compat."""
     if matrix.runs_cuda(driver, candidate.cuda) in ("native", "minor"):
         return True
-    return candidate.image is not None and forward_compatible(candidate.cuda, driver, request, matrix)
+    return candidate.image is not None and forward_compatible(candidate.image, driver, request, matrix)
 
 
-def forward_compatible(cuda: str, driver: str, request: Request, matrix: Matrix) -> bool:
-    """Does a cuda-compat package carry this CUDA over the driver, on every GPU that was named?"""
-    gpus = request.machine.gpus.find()
-    if not gpus or not matrix.forward_compat(driver, cuda):
+def forward_compatible(image: FrameworkImage, driver: str, request: Request, matrix: Matrix) -> bool:
+    """Does the image's cuda-compat carry its CUDA over the driver, on every GPU that was named?
+
+    By the branches that the image's release notes admit for datacentre GPUs, or by NVIDIA's table.
+    """
+    models = [matrix.model_of(gpu) for gpu in request.machine.gpus.find() or ()]
+    if not models or not all(model is not None and model.segment == "datacentre" for model in models):
         return False
-    models = [matrix.model_of(gpu) for gpu in gpus]
-    return all(model is not None and model.segment == "datacentre" for model in models)
+    have = versions.parse(driver)
+    admitted = any(have.major == floor.major and have >= floor for floor in map(versions.parse, image.driver_branches))
+    return admitted or bool(image.cuda and matrix.forward_compat(driver, image.cuda))

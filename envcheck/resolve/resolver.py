@@ -30,7 +30,7 @@ def resolve(request: Request, matrix: Matrix) -> Plan:
     image = first(on_images, wishes, request, matrix)
     wheel = first(on_wheels, [wish for wish in wishes if wish.label != "--base framework"], request, matrix)
     if image is not None and (request.base == "framework" or wheel is None or prefers_image(request)):
-        return compose_image(image, wheel or _release_of(on_wheels, image), request, matrix)
+        return compose_image(image, wheel, _release_of(on_wheels, image), request, matrix)
     if wheel is not None and request.base != "framework":
         return compose_wheels(wheel, image, request, matrix, why=_why_wheels(request, wishes, on_images, matrix))
     every = [*on_images] if request.base == "framework" else []

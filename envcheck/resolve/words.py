@@ -92,6 +92,10 @@ def image_cautions(candidate: Candidate, request: Request, matrix: Matrix) -> It
     assert row is not None
     if "direct" not in row.evidence and "built-on" not in row.evidence:
         yield "the image's versions are inferred from its month's other images; --verify asks the image itself"
+    driver = request.machine.driver.find()
+    told = driver.version if driver is not None else None
+    if told and matrix.runs_cuda(told, candidate.cuda) not in ("native", "minor"):
+        yield f"driver {told} runs it only by the image's own cuda-compat, on datacentre GPUs, through its entrypoint"
     yield from _unknown_kernels(candidate, request, matrix)
 
 
@@ -145,8 +149,10 @@ def image_instead(image: Optional[Candidate], request: Request) -> str:
     return f"NVIDIA's image instead: --base framework ({image.image.reference}, {image.framework} {image.version})"
 
 
-def wheels_instead(wheel: Optional[Candidate], image: Candidate) -> str:
-    """How to get release wheels instead of NVIDIA's image."""
+def wheels_instead(wheel: Optional[Candidate], release: Optional[Candidate], image: Candidate) -> str:
+    """How to get release wheels instead of NVIDIA's image, if they fit."""
+    if wheel is None and release is not None:
+        return f"release wheels ({release.framework} {release.version}) don't fit the other wishes"
     if wheel is None:
         cuda = versions.minor(image.cuda)
         return f"there are no release wheels of {image.framework} {image.release} for CUDA {cuda}"

@@ -207,6 +207,26 @@ def test_flavours_of_nvidias_image_are_refused(matrix):
         plan(matrix, "2.1", "12.1", base="framework", flavour="devel")
 
 
+def datacentre(driver: str, name: str = "NVIDIA A100-SXM4-80GB") -> Machine:
+    gpus = (Gpu(name=name, capability="8.0"),)
+    return Machine(gpus=known(gpus, "--gpu"), driver=known(Driver(driver), "--driver"))
+
+
+def test_a_branch_that_the_image_admits_runs_it_on_a_datacentre_gpu_and_the_plan_says_how(matrix):
+    found = plan(matrix, "2.4", "12.4", machine=datacentre("470.256.02"))
+    assert found.image == "nvcr.io/nvidia/pytorch:24.05-py3"
+    assert "don't fit" in found.other
+    assert any("cuda-compat" in text for text in found.cautions)
+
+
+@pytest.mark.parametrize(
+    "where", [datacentre("470.42.01"), datacentre("470.256.02", "NVIDIA GeForce RTX 3090"), datacentre("460.106.00")]
+)
+def test_an_older_driver_another_branch_or_a_consumer_gpu_does_not(matrix, where):
+    with pytest.raises(Conflict):
+        plan(matrix, "2.4", "12.4", machine=where)
+
+
 def test_nvidias_image_of_the_same_wishes_is_found_for_a_plan_of_wheels(matrix):
     request = Request(framework="torch", version="2.1", cuda="12.1", base="cuda")
     assert find_image(request, matrix).image.reference == "nvcr.io/nvidia/pytorch:23.07-py3"
