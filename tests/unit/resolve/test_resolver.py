@@ -255,3 +255,43 @@ def test_the_stack_of_a_plan_is_what_rules_need(matrix):
 def test_a_plan_has_a_source_for_every_choice(matrix):
     for wishes in (("2.1", "12.1"), ("2.1.2", "12.1"), ("1.12", "11.3")):
         assert all(choice.source for choice in plan(matrix, *wishes).choices)
+
+
+def test_a_companion_that_admits_many_releases_is_taken_where_it_came_out_with_this_one(matrix):
+    pins = plan(matrix, "2.15.0").pins
+    assert [pin.partition("==")[0] for pin in pins] == ["torch", "torchvision", "torchaudio"]
+
+
+def test_a_companion_of_another_time_is_left_out_and_named(matrix):
+    found = plan(matrix, "2.13.0", "12.6")
+    assert [pin.partition("==")[0] for pin in found.pins] == ["torch", "torchvision"]
+    assert "torchaudio: no release is bound to torch 2.13.0" in found.cautions
+
+
+def test_a_flavour_without_what_the_wheels_need_is_a_conflict(matrix):
+    found = conflict(matrix, "2.8", None, "tensorflow", flavour="base")
+    assert [wish.label for wish in found.wishes] == ["tensorflow 2.8", "--flavour base"]
+
+
+def test_a_patch_release_of_cuda_picks_that_image_or_none(matrix):
+    assert plan(matrix, "2.1.2", "12.1.0").image.startswith("nvcr.io/nvidia/cuda:12.1.0-base-")
+    assert any("end of life" in text for text in plan(matrix, "2.1.2", "12.1.0").cautions)
+    assert plan(matrix, "2.1.2", "12.1.1").image.startswith("nvcr.io/nvidia/cuda:12.1.1-base-")
+
+
+def test_a_base_of_a_newer_cuda_is_not_put_on_an_older_driver(matrix):
+    # CUDA 11.3's own images are end of life; 11.4's ask for 470 where the image's requirement is enforced
+    assert "cuda:11.4" in plan(matrix, "1.12.1", "11.3").image
+    assert "cuda:11.4" not in plan(matrix, "1.12.1", "11.3", machine=machine(driver="465.19.01")).image
+
+
+def test_without_a_cuda_plugins_get_the_newest_image_with_ubuntus_own_python(matrix):
+    found = plan(matrix, "0.8", "12", "jax")
+    assert found.python.origin == "apt"
+    assert found.cuda.startswith("12.")
+
+
+def test_a_release_without_any_cuda_build_says_so_and_names_the_nearest(matrix):
+    found = conflict(matrix, "0.4.37", None, "jax")
+    assert "no CUDA build of jax 0.4.37" in str(found)
+    assert found.ways
