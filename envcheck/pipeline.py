@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck import __version__
 from envcheck.model.fact import Fact
-from envcheck.model.finding import Finding, Report, Severity, Summary, Tool
+from envcheck.model.finding import Finding, Report, Severity, Summary, Tool, Verdict
 from envcheck.model.machine import Gpu
 from envcheck.model.snapshot import Snapshot, Wants
 
@@ -55,7 +55,8 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     skips = tuple({(skip.rule, skip.reason): skip for report in reports for skip in report.skipped}.values())
     counts = {severity: _count(ordered, severity) for severity in ("error", "warning", "note")}
     verdicts = [report.summary.verdict for report in reports]
-    verdict = next((v for v in ("findings", "inconclusive") if v in verdicts), "ok")
+    ranked: tuple[Verdict, ...] = ("findings", "inconclusive")
+    verdict: Verdict = next((v for v in ranked if v in verdicts), "ok")
     remarks = tuple(dict.fromkeys(remark for report in reports for remark in report.snapshot.remarks))
     return Report(
         schema=main.schema,
@@ -104,13 +105,13 @@ def summarise(snap: Snapshot, outcome: Outcome) -> Summary:
     """Counts and verdict. Without findings the verdict is 'ok' only if what decides could be read (HARDENING R6)."""
     counts = {severity: _count(outcome.findings, severity) for severity in ("error", "warning", "note")}
     if counts["error"] or counts["warning"]:
-        verdict = "findings"
+        verdict: Verdict = "findings"
     elif outcome.crashed or undecided(snap, outcome):
         verdict = "inconclusive"
     else:
         verdict = "ok"
     return Summary(
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         error=counts["error"],
         warning=counts["warning"],
         note=counts["note"],
@@ -139,15 +140,31 @@ def undecided(snap: Snapshot, outcome: Outcome) -> list[str]:
             stack.packages,
         )  # type: ignore[assignment]
         return [fact.unknown for fact in deciding if not fact.known]
+    if snap.origin.kind in (*FILES, "image"):
+        return _untold(snap)
     if any(finding.severity == "note" for finding in outcome.findings):
         return []
-    if snap.origin.kind in FILES and (stack.packages.known or stack.image.known):
-        return []  # a file is judged by itself; on a machine where one is told
     hardware = machine.gpus.known or machine.driver.known
     software = stack.packages.known or stack.cuda.known or stack.image.known
     if hardware and software:
         return []
-    return [fact.unknown for fact in (machine.gpus, machine.driver, stack.packages) if not fact.known]  # type: ignore[attr-defined]
+    return [fact.unknown for fact in (machine.gpus, machine.driver, stack.packages) if not fact.known]
+
+
+def _untold(snap: Snapshot) -> list[str]:
+    """What an image, or a file on a machine, leaves open. A file alone is judged by itself; an image alone can't be:
+    whether it runs on a machine is its question.
+    """
+    machine, stack = snap.machine, snap.stack
+    missing = []
+    if snap.origin.kind == "image" or machine.gpus.known or machine.driver.known:
+        if not machine.gpus.known:
+            missing.append(machine.gpus.unknown)
+        if not machine.driver.known and machine.gpus.value != ():
+            missing.append(machine.driver.unknown)
+    if not (stack.packages.known or stack.cuda.known or stack.image.known):
+        missing.append(stack.packages.unknown)
+    return missing
 
 
 def exit_code(report: Report, fail_on: str) -> int:

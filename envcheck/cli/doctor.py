@@ -91,7 +91,7 @@ def command(
     """
     from envcheck import matrix as matrices
     from envcheck.pipeline import exit_code, judge, merge_reports
-    from envcheck.report import RenderOptions, render
+    from envcheck.report import RenderOptions, plain, render
     from envcheck.targets import inspect_targets
 
     wanted = split_formats(formats)
@@ -109,7 +109,7 @@ def command(
             verbose=verbose,
             width=width(),
             seconds=time.perf_counter() - STARTED if where is None else None,
-            **({"paint": paint} if color else {}),
+            paint=paint if color else plain,
         )
         emit(render(report, name, options), where)
     sys.exit(exit_code(report, fail_on))

@@ -9,6 +9,7 @@ import msgspec
 from envcheck.model.snapshot import Snapshot
 
 Severity = Literal["error", "warning", "note"]
+Verdict = Literal["ok", "findings", "inconclusive"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
@@ -70,7 +71,7 @@ class Skip(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """Counts and the verdict: findings (of any severity above note), ok, or inconclusive."""
 
-    verdict: Literal["ok", "findings", "inconclusive"]
+    verdict: Verdict
     error: int
     warning: int
     note: int
