@@ -25,7 +25,7 @@ def make(folder: Path, requirements: int = 200, dockerfiles: int = 50) -> None:
     """The repository: every file differs from the others."""
     (folder / "envcheck.toml").write_text(
         'targets = ["aws:p4d.24xlarge"]\nrequirements = ["*/requirements*.txt"]\ndockerfiles = ["*/Dockerfile"]\n'
-        '[require]\ntorch = ">=2.1"\nfeatures = ["bf16"]\n'
+        '[require]\ntorch = ">=2.1"\nfeatures = ["bf16"]\ndriver = ">=550"\n'
     )
     for number in range(max(requirements, dockerfiles)):
         service = folder / f"service{number:03}"

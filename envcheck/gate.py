@@ -14,13 +14,15 @@ from envcheck.errors import EnvcheckError, UsageError
 from envcheck.gate_verdict import settle
 from envcheck.inspection import Description, ImageOptions, Inspection
 from envcheck.machines import describe_machine, pair
+from envcheck.model.fact import known
 from envcheck.model.finding import SEVERITIES, Tool
 from envcheck.model.gate import HOST, MACHINE, Cell, Gate, summarise
+from envcheck.model.machine import Driver, Machine
 from envcheck.model.need import Need
 from envcheck.model.snapshot import Origin, Snapshot, Wants
 from envcheck.pipeline import judge
 from envcheck.rules import find_rule, select_rules
-from envcheck.settings import Project
+from envcheck.settings import Project, lowest
 from envcheck.targets import inspect_files, inspect_target
 
 if TYPE_CHECKING:
@@ -65,10 +67,10 @@ class Row(msgspec.Struct, frozen=True):
 def run_gate(project: Project, matrix: Matrix, how: How) -> Gate:
     """Every row on every column; without targets the files are judged by themselves. Raises UsageError."""
     _hold_names(project)
-    targets = [_target(name, how, matrix) for name in _target_names(project, how)]
+    targets = [_target(name, project.need, how, matrix) for name in _target_names(project, how)]
     rows = list(_rows(project, matrix, how))
     if not rows and not targets and not project.settings.images:
-        targets = [_target("this", how, matrix)]
+        targets = [_target("this", project.need, how, matrix)]
     cells: list[Cell] = []
     if targets and (how.require_gpu or not how.files):
         cells += [
@@ -112,7 +114,7 @@ def _target_names(project: Project, how: How) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _target(name: str, how: How, matrix: Matrix) -> Target:
+def _target(name: str, need: Need, how: How, matrix: Matrix) -> Target:
     shown = HOST if name in THIS else name
     try:
         if name in THIS:
@@ -120,12 +122,25 @@ def _target(name: str, how: How, matrix: Matrix) -> Target:
         path = Path(name)
         if path.is_file():
             return Target(shown, inspect_target(f"file:{name}", _inspection(how), matrix))
-        machine = describe_machine(Description(on=name), matrix, lambda: None)
+        machine = _promised(describe_machine(Description(on=name), matrix, lambda: None), need, matrix)
         return Target(shown, Snapshot(origin=Origin("machine", name), machine=machine))
     except UsageError:
         raise  # a wrong name in the settings is the settings' fault
     except EnvcheckError as failure:
         return Target(shown, failure=str(failure))
+
+
+def _promised(machine: Machine, need: Need, matrix: Matrix) -> Machine:
+    """A cloud type boots with the driver of its image, which nobody knows here. What the settings require is a promise
+    about it: the lowest driver that keeps it is what everything must run on."""
+    floor = lowest(need.driver)
+    if machine.driver.known or not floor:
+        return machine
+    source = f"{need.path}: require.driver, the lowest"
+    cuda = matrix.driver_cuda(floor, machine.os.find() or "linux")
+    return msgspec.structs.replace(
+        machine, driver=known(Driver(floor, cuda=cuda, source=source), source), driver_fault=known(None, source)
+    )
 
 
 def _inspection(how: How) -> Inspection:

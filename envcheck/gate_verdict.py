@@ -44,8 +44,9 @@ def undecided(report: Report, where: str) -> bool:
     """May 'nothing wrong' not be said?
 
     A fault of a rule always forbids it, and on a real machine or image a requirement that could not be judged. What a
-    described machine (a cloud type) or a file can't tell (a driver, /dev/shm; the Python of a requirement file) is
-    listed as not judged. A machine alone must tell its GPUs; a file judged by itself has no machine to wait for.
+    described machine (a cloud type) or a file can't tell (/dev/shm; the Python of a requirement file) is listed as not
+    judged. A machine alone must tell its GPUs; a file on a machine needs the driver too (the pipeline says so), a file
+    judged by itself has no machine to wait for.
     """
     snap = report.snapshot
     if any(skip.reason.startswith("fault in envcheck") for skip in report.skipped):

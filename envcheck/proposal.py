@@ -145,7 +145,7 @@ def render_settings(proposal: Proposal) -> str:
     for name, specifiers in proposal.differing.items():
         lines.append(f"# {name}: your files ask for {_comment(' and '.join(specifiers))}; write what holds for all")
     lines += [
-        '# driver = ">=535"',
+        '# driver = ">=535"  # a promise: files are judged on the lowest driver that keeps it',
         '# gpu = { names = ["A100", "H100"], count = 1, memory = "40GB" }',
         '# features = ["bf16"]',
         '# shm = "8GB"',

@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
 
 from envcheck.errors import UsageError
 from envcheck.model.need import ExpiredIgnore, GpuNeed, Need
@@ -119,6 +120,16 @@ def parse_specifier(text: str) -> str:
     except InvalidSpecifier:
         raise ValueError(f"{text!r} is no version specifier; write '>=2.1,<2.3'") from None
     return wanted
+
+
+def lowest(specifier: str) -> str:
+    """The lowest version that a specifier names as good ('>=535,<560' is '535'); '' where it names none."""
+    floors = [
+        (Version(clause.version.removesuffix(".*")), clause.version.removesuffix(".*"))
+        for clause in SpecifierSet(specifier)
+        if clause.operator in (">=", "==", "~=")
+    ]
+    return max(floors)[1] if floors else ""
 
 
 def _count(value: Union[int, str, None]) -> str:

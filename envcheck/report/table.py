@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.model.gate import Cell, Gate, Item, items_of
+from envcheck.model.gate import HOST, Cell, Gate, Item, items_of
 from envcheck.report import RenderOptions
 from envcheck.report.text import finding_lines
 from envcheck.report.words import MARKS, clean, count, flat, verdict
@@ -104,8 +104,14 @@ def _unknown(cell: Cell, options: RenderOptions) -> list[str]:
         return [options.paint(f"? {flat(cell.name)} could not be inspected: {flat(cell.failure)}", "unknown")]
     skips = sorted(cell.report.skipped, key=lambda skip: not skip.rule.startswith(OURS))
     reasons = list(dict.fromkeys(flat(skip.reason) for skip in skips))
+    driver = cell.report.snapshot.machine.driver
+    if not driver.known:
+        reasons = list(dict.fromkeys([flat(driver.unknown), *reasons]))
     told = "; ".join(reasons if options.verbose else reasons[:3])
-    return [options.paint(f"? {flat(cell.name)} is inconclusive: {told or 'too little could be read'}", "unknown")]
+    lines = [options.paint(f"? {flat(cell.name)} is inconclusive: {told or 'too little could be read'}", "unknown")]
+    if not driver.known and cell.where and cell.where != HOST:
+        lines.append("  name the driver that you count on in the settings: require.driver, or a snapshot as target")
+    return lines
 
 
 def _not_judged(gate: Gate, options: RenderOptions) -> list[str]:

@@ -33,21 +33,29 @@ def meets(specifier: str, version: str) -> Optional[bool]:
     return bool(found.is_prerelease and found.local and wanted.contains(found.base_version, prereleases=True))
 
 
-def problem(need: Need, key: str, wanted: str, found: tuple[str, str, str], **more: object) -> Problem:
+def problem(
+    need: Need,
+    key: str,
+    wanted: str,
+    found: tuple[str, str, str],
+    fix: str,
+    *,
+    message: str = "",
+    place: Optional[tuple[str, Optional[int]]] = None,
+) -> Problem:
     """`found` is (name, value, source); the finding stands in the file that said it, else in the settings."""
     name, value, source = found
-    place = more.pop("place", None)
-    path, line = place if isinstance(place, tuple) else (need.path, need.line)
+    path, line = place or (need.path, need.line)
     return Problem(
-        message=str(more.pop("message", f"the settings require {name} {wanted}, and {value or 'none'} is here")),
+        message=message or f"the settings require {name} {wanted}, and {value or 'none'} is here",
         subject=name,
         evidence=(
             Evidence(name, value or "none", source, "found"),
             Evidence(name, wanted, f"{need.path}: {key}", "needed"),
         ),
+        fix=(fix, f"relax {key} in {need.path}"),
         path=path,
         line=line,
-        **more,  # type: ignore[arg-type]
     )
 
 

@@ -48,7 +48,7 @@ def package_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
                 open_questions.append(f"{name}: the package list is not whole")
                 continue
             yield problem(
-                need, f"require.{name}", wanted, (name, "", snap.stack.packages.source), fix=(_install(name, wanted),)
+                need, f"require.{name}", wanted, (name, "", snap.stack.packages.source), _install(name, wanted)
             )
         for package in here:
             met = meets(wanted, package.version) if package.version and package.pinned else None
@@ -60,7 +60,7 @@ def package_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
                     f"require.{name}",
                     wanted,
                     (name, package.version or "", package.source),
-                    fix=(_install(name, wanted),),
+                    _install(name, wanted),
                     place=place_of(package.source, snap),
                 )
     if open_questions:
@@ -107,6 +107,7 @@ def _library(snap: Snapshot, matrix: Matrix, detail: str, called: str) -> Iterat
                 f"require.{detail}",
                 wanted,
                 (called, value, f"{who}, {package.source}" if package.source else who),
+                f"install a build of {package.name} for {called} {wanted}",
                 message=f"the settings require {called} {wanted}, and {who} is built for {value}",
                 place=place_of(package.source, snap),
             )
@@ -118,7 +119,12 @@ def _library(snap: Snapshot, matrix: Matrix, detail: str, called: str) -> Iterat
         return  # a file that brings none says nothing of where it will run
     if value is None or meets(wanted, value) is False:
         yield problem(
-            need, f"require.{detail}", wanted, (called, value or "", fact.source), place=place_of(fact.source, snap)
+            need,
+            f"require.{detail}",
+            wanted,
+            (called, value or "", fact.source),
+            f"take an image or install packages with {called} {wanted}",
+            place=place_of(fact.source, snap),
         )
 
 
@@ -135,7 +141,9 @@ def python_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         return
     python = snap.stack.python.get()
     if python is None:
-        yield problem(need, "require.python", need.python, ("Python", "", snap.stack.python.source))
+        yield problem(
+            need, "require.python", need.python, ("Python", "", snap.stack.python.source), _python(need.python)
+        )
         return
     met = meets(need.python, python.version) if python.version else None
     if met is None:
@@ -143,8 +151,17 @@ def python_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     if not met:
         source = snap.stack.python.source
         yield problem(
-            need, "require.python", need.python, ("Python", python.version or "", source), place=place_of(source, snap)
+            need,
+            "require.python",
+            need.python,
+            ("Python", python.version or "", source),
+            _python(need.python),
+            place=place_of(source, snap),
         )
+
+
+def _python(wanted: str) -> str:
+    return f"make the environment with Python {wanted}"
 
 
 @rule("SET201", "ignore-expired", "warning", cause="ignore-expired", rank=90)

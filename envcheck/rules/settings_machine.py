@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from envcheck.model.machine import Gpu
     from envcheck.model.snapshot import Snapshot
 
+ELSEWHERE = "run on a machine that has it (`envcheck machines` lists cloud types)"
+
 
 @rule("SET105", "driver-not-as-required", "error", cause=UNMET, rank=70)
 def driver_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
@@ -33,7 +35,8 @@ def driver_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     version = driver.version if driver else None
     if version and meets(need.driver, version):
         return
-    yield problem(need, "require.driver", need.driver, ("driver", version or "", snap.machine.driver.source))
+    found = ("driver", version or "", snap.machine.driver.source)
+    yield problem(need, "require.driver", need.driver, found, f"install an NVIDIA driver {need.driver}")
 
 
 @rule("SET111", "gpus-not-as-required", "error", cause=UNMET, rank=70)
@@ -55,7 +58,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         return
     able = [gpu for gpu in gpus if not gpu.lost]
     if wanted.count and not meets(wanted.count, str(len(able))):
-        yield problem(need, "require.gpu.count", wanted.count, ("GPUs", str(len(able)), source))
+        yield problem(need, "require.gpu.count", wanted.count, ("GPUs", str(len(able)), source), ELSEWHERE)
     open_questions = []
     for gpu in able:
         name = gpu.name if gpu.index is None else f"GPU {gpu.index}, {gpu.name}"
@@ -66,6 +69,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 "require.gpu.names",
                 models,
                 (name, gpu.name, source),
+                ELSEWHERE,
                 message=f"the settings require {models}, and {name} is here",
             )
         capability = matrix.capability_of(gpu)
@@ -77,6 +81,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 "require.gpu.capability",
                 wanted.capability,
                 (f"compute capability of {name}", capability, source),
+                ELSEWHERE,
             )
         if wanted.memory_bytes:
             if gpu.memory_mib is None:
@@ -87,6 +92,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                     "require.gpu.memory",
                     f">= {_size(wanted.memory_bytes)}",
                     (f"memory of {name}", f"{gpu.memory_mib / 1024:.3g} GB", source),
+                    ELSEWHERE,
                 )
     if open_questions:
         raise UnknownFact("; ".join(dict.fromkeys(open_questions)))
@@ -129,6 +135,7 @@ def gpu_feature_missing(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                     "require.features",
                     feature,
                     (f"{feature} of {name}", found, source),
+                    ELSEWHERE,
                     message=f"the settings require {feature}, and {name} doesn't have it",
                 )
     if open_questions:
@@ -174,7 +181,7 @@ def shm_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 "require.shm",
                 f">= {wanted}",
                 ("/dev/shm", _size(shm.get()), shm.source),
-                fix=(f"docker run --shm-size={need.shm_bytes} …", "docker run --ipc=host …"),
+                f"docker run --shm-size={need.shm_bytes} …, or --ipc=host",
             )
 
 
@@ -190,7 +197,8 @@ def ram_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     if need is not None and need.ram_bytes is not None:
         ram = snap.machine.ram_bytes
         if ram.get() < need.ram_bytes * 0.97:
-            yield problem(need, "require.ram", f">= {_size(need.ram_bytes)}", ("RAM", _size(ram.get()), ram.source))
+            found = ("RAM", _size(ram.get()), ram.source)
+            yield problem(need, "require.ram", f">= {_size(need.ram_bytes)}", found, "run on a larger machine")
 
 
 @rule("SET123", "disk-below-requirement", "error", cause=UNMET, rank=70)
@@ -206,7 +214,8 @@ def disk_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         disk = snap.machine.disk_free_bytes
         if disk.get() < need.disk_bytes:
             wanted = f">= {_size(need.disk_bytes)}"
-            yield problem(need, "require.disk", wanted, ("free disk", _size(disk.get()), disk.source))
+            found = ("free disk", _size(disk.get()), disk.source)
+            yield problem(need, "require.disk", wanted, found, "free space: docker system prune")
 
 
 @rule("SET124", "containers-required", "error", cause=UNMET, rank=70)
@@ -228,5 +237,6 @@ def containers_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 "require.containers",
                 called,
                 (called, "", source),
+                f"install it: {called}",
                 message=f"the settings require GPU containers, and there is no {called}",
             )

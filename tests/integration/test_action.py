@@ -167,7 +167,9 @@ def run_action(action, tmp_path_factory):
     return run
 
 
-SETTINGS = 'targets = ["aws:g5.xlarge"]\ndockerfiles = ["Dockerfile"]\n[require]\nfeatures = ["bf16"]\n'
+SETTINGS = (
+    'targets = ["aws:g5.xlarge"]\ndockerfiles = ["Dockerfile"]\n[require]\nfeatures = ["bf16"]\ndriver = ">=550"\n'
+)
 GOOD = (
     "FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\n"
     "RUN pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124\n"
