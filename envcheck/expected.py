@@ -39,9 +39,10 @@ def complete(snap: Snapshot, matrix: Matrix) -> Snapshot:
     if image is not None and image.reference:
         below = expected_image(image.reference, matrix, stack.arch.find() or snap.machine.arch.find())
         if below is not None:
-            env_was_told = snap.origin.kind in TOLD and stack.env.known
-            merged = overlay(below, stack)
-            stack = msgspec.structs.replace(merged, env=stack.env) if env_was_told else merged
+            told: dict[str, Any] = {"env": stack.env} if snap.origin.kind in TOLD and stack.env.known else {}
+            if stack.packages.known and stack.complete.find():
+                told["packages"] = stack.packages  # what was read is whole: nothing is added to it
+            stack = msgspec.structs.replace(overlay(below, stack), **told)
     stack = _derived(_with_steps(stack, snap), snap, matrix)
     if stack.packages.known and stack.packages.value:
         packages = resolve(stack.packages.value, matrix, stack, _platform(snap, stack))

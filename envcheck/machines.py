@@ -180,6 +180,11 @@ def pair(snap: Snapshot, machine: Machine, name: str) -> Snapshot:
     own = snap.machine
     if own.shm_bytes.known and snap.recipe is not None:
         machine = msgspec.structs.replace(machine, shm_bytes=own.shm_bytes)
+    remarks = snap.remarks
+    if machine.container.find() is not None and snap.origin.kind not in ("host", "report"):
+        # What we stand in is not what this stack will run in.
+        machine = msgspec.structs.replace(machine, container=Machine().container)
+        remarks = (*remarks, "envcheck stands in a container: GPUs that weren't passed into it are not seen")
     libraries = snap.stack.libraries
     stack = snap.stack
     if libraries.known and libraries.value:
@@ -187,4 +192,4 @@ def pair(snap: Snapshot, machine: Machine, name: str) -> Snapshot:
         kept = tuple(library for library in libraries.value if library.origin not in ("driver", "wsl"))
         stack = msgspec.structs.replace(stack, libraries=known(kept, libraries.source))
     origin = msgspec.structs.replace(snap.origin, name=f"{snap.origin.name or snap.origin.kind} on {name}")
-    return msgspec.structs.replace(snap, machine=machine, stack=stack, origin=origin)
+    return msgspec.structs.replace(snap, machine=machine, stack=stack, origin=origin, remarks=remarks)

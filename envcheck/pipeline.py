@@ -65,7 +65,7 @@ def merge_reports(reports: Sequence[Report]) -> Report:
         findings=tuple(ordered),
         skipped=skips,
         summary=Summary(
-            verdict=verdict,
+            verdict=verdict,  # type: ignore[arg-type]
             error=counts["error"],
             warning=counts["warning"],
             note=counts["note"],
@@ -141,7 +141,7 @@ def undecided(snap: Snapshot, outcome: Outcome) -> list[str]:
         )  # type: ignore[assignment]
         return [fact.unknown for fact in deciding if not fact.known]
     if snap.origin.kind in (*FILES, "image"):
-        return _untold(snap)
+        return _untold(snap, outcome)
     if any(finding.severity == "note" for finding in outcome.findings):
         return []
     hardware = machine.gpus.known or machine.driver.known
@@ -151,7 +151,7 @@ def undecided(snap: Snapshot, outcome: Outcome) -> list[str]:
     return [fact.unknown for fact in (machine.gpus, machine.driver, stack.packages) if not fact.known]
 
 
-def _untold(snap: Snapshot) -> list[str]:
+def _untold(snap: Snapshot, outcome: Outcome) -> list[str]:
     """What an image, or a file on a machine, leaves open. A file alone is judged by itself; an image alone can't be:
     whether it runs on a machine is its question.
     """
@@ -160,7 +160,9 @@ def _untold(snap: Snapshot) -> list[str]:
     if snap.origin.kind == "image" or machine.gpus.known or machine.driver.known:
         if not machine.gpus.known:
             missing.append(machine.gpus.unknown)
-        if not machine.driver.known and machine.gpus.value != ():
+        needs_driver = stack.cuda.find() or any(package.cuda for package in stack.packages.find() or ())
+        said = any(finding.cause == "driver-not-told" for finding in outcome.findings)
+        if not machine.driver.known and machine.gpus.value and needs_driver and not said:
             missing.append(machine.driver.unknown)
     if not (stack.packages.known or stack.cuda.known or stack.image.known):
         missing.append(stack.packages.unknown)

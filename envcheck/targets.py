@@ -42,7 +42,7 @@ def inspect_targets(target: Optional[str], how: Inspection, matrix: Matrix) -> l
         # A container of this machine's engine runs on this machine.
         how = msgspec.structs.replace(how, machine=Description(on="this"))
     if not how.machine.said:
-        return [_completed(snap, matrix) for snap in _look(target, how, matrix)]
+        return [_asking(_completed(snap, matrix)) for snap in _look(target, how, matrix)]
     from envcheck.machines import describe_machine, machine_name, pair
 
     said = how.machine
@@ -55,7 +55,21 @@ def inspect_targets(target: Optional[str], how: Inspection, matrix: Matrix) -> l
         if arch := machine.arch.find():
             how = msgspec.structs.replace(how, image=msgspec.structs.replace(how.image, arch=arch))
         found = _look(target, how, matrix)
-    return [_completed(pair(snap, machine, machine_name(said)), matrix) for snap in found]
+    return [_asking(_completed(pair(snap, machine, machine_name(said)), matrix)) for snap in found]
+
+
+def _asking(snap: Snapshot) -> Snapshot:
+    """With a remark that says which words of the command line would settle what is open."""
+    machine = snap.machine
+    if snap.origin.kind == "image" and not (machine.gpus.known or machine.driver.known):
+        text = "On which machine? --on this, a snapshot or a cloud type (envcheck machines); or --gpu and --driver"
+    elif snap.recipe is None and snap.origin.kind != "image":
+        return snap
+    elif machine.driver.known and not machine.gpus.known and machine.driver.source == "--driver":
+        text = "The GPU of this machine isn't told, and it decides: --gpu NAME"
+    else:
+        return snap
+    return msgspec.structs.replace(snap, remarks=(*snap.remarks, text))
 
 
 def _completed(snap: Snapshot, matrix: Matrix) -> Snapshot:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from envcheck import versions
 from envcheck.model.finding import Evidence, Problem
+from envcheck.rules.floor import floor_evidence, needed_driver, runtimes
+from envcheck.rules.image_remedy import listed_branches
 from envcheck.rules.image_start import devices, how_it_runs
 from envcheck.rules.requirement import DISABLE, collect, evaluate, is_disabled
 from envcheck.rules.rule import rule
@@ -217,17 +219,56 @@ def forward_compat_used(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """
     if not _is_image(snap):
         return
-    snap.stack.compat.get()
     driver = snap.machine.driver.get()
-    if driver is not None and how_it_runs(snap, matrix) == "forward":
+    if driver is None or how_it_runs(snap, matrix) != "forward":
+        return
+    compat = snap.stack.compat.get()
+    yield Problem(
+        f"CUDA {snap.stack.cuda.get()} runs on driver {driver.version} only through the image's cuda-compat {compat}",
+        evidence=(
+            Evidence("cuda-compat", str(compat), snap.stack.compat.source, "found"),
+            Evidence("driver", driver.version or "", snap.machine.driver.source, "found"),
+        ),
+    )
+
+
+@rule("IMG108", "driver-not-told", "warning", cause="driver-not-told", rank=75)
+def driver_not_told(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
+    """The machine that was named has GPUs, and nobody said which driver runs them.
+
+    Why: a cloud type tells GPUs, memory and fabric; its driver is that of the image it boots. Whether the CUDA of this
+    stack runs there hangs on it, so the machine can't be called right, only bound to a condition.
+    How: GPUs told and driver not, for an image or a file that brings CUDA.
+    A note where every branch that NVIDIA supports runs it, else a warning.
+    Fix: say it (--driver 535, or its full version), or see to it that the machines have at least the one named.
+    Sources: CUDA release notes (driver table).
+    """
+    machine = snap.machine
+    if machine.driver.known or not machine.gpus.find() or not (_is_image(snap) or snap.recipe):
+        return
+    for runtime in runtimes(snap, matrix):
+        needed = needed_driver(snap, matrix, runtime.cuda)
+        if needed is None:
+            continue
+        branches = listed_branches(snap, matrix)
+        also = f", or a datacentre branch: {', '.join(f'{b}+' for b in branches)}" if branches else ""
         yield Problem(
-            f"CUDA {snap.stack.cuda.get()} runs on driver {driver.version} only through the image's cuda-compat "
-            f"{snap.stack.compat.get()}",
+            f"the driver isn't told: CUDA {runtime.cuda} of {runtime.whose} needs {needed} or newer{also}",
+            fix=("say which: --driver VERSION   (--driver-range says all that will do)",),
+            subject=runtime.whose,
             evidence=(
-                Evidence("cuda-compat", str(snap.stack.compat.get()), snap.stack.compat.source, "found"),
-                Evidence("driver", driver.version or "", snap.machine.driver.source, "found"),
+                Evidence(f"CUDA of {runtime.whose}", runtime.cuda, runtime.source, "found"),
+                floor_evidence(snap, matrix, runtime.cuda),
             ),
+            severity="note" if _all_supported_run(runtime.cuda, matrix) else None,
         )
+        return
+
+
+def _all_supported_run(cuda: str, matrix: Matrix) -> bool:
+    """Does every Linux branch that NVIDIA still supported, when its row was checked, run this CUDA?"""
+    supported = [r for r in matrix.branches if r.platform == "linux" and r.eol and r.eol[:7] > r.checked[:7]]
+    return bool(supported) and all(matrix.runs_cuda(str(r.branch), cuda) in ("native", "minor") for r in supported)
 
 
 RULES = (
@@ -238,4 +279,5 @@ RULES = (
     image_hides_gpus,
     image_requirement_disabled,
     forward_compat_used,
+    driver_not_told,
 )

@@ -29,6 +29,16 @@ def lists_branch(snap: Snapshot, matrix: Matrix, driver: str) -> bool:
     return False
 
 
+def listed_branches(snap: Snapshot, matrix: Matrix) -> tuple[str, ...]:
+    """The older datacentre branches that the image's release notes list, where these GPUs may use them."""
+    image = snap.stack.image.find()
+    row = matrix.image(image.reference) if image and "nvidia/" in image.reference else None
+    models = [matrix.model_of(gpu) for gpu in snap.machine.gpus.find() or () if gpu.vendor == "nvidia"]
+    if row is None or not models or not all(model and model.segment == "datacentre" for model in models):
+        return ()
+    return row.driver_branches
+
+
 def fitting_image(snap: Snapshot, matrix: Matrix, framework: str) -> Optional[str]:
     """The newest image of the same repository whose CUDA this driver runs and these GPUs know; None where none is."""
     here = snap.stack.image.find()

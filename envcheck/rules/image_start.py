@@ -87,6 +87,8 @@ def how_it_runs(snap: Snapshot, matrix: Matrix) -> Optional[How]:
     found = matrix.runs_cuda(version, minor)
     if found in ("native", "minor"):
         return "native" if found == "native" else "minor"
+    if found == "no" and snap.stack.compat.known and snap.stack.compat.value is None:
+        return "no"  # looked for, and not there
     listed = lists_branch(snap, matrix, version) or (snap.stack.compat.find() and matrix.forward_compat(version, minor))
     if found == "no" and listed and _datacentre(snap, matrix):
         return "forward"

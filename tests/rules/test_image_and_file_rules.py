@@ -206,6 +206,16 @@ def test_hidden_gpus_in_a_compose_file(matrix):
     assert "IMG105" not in ids(found(on(shown, matrix), matrix))
 
 
+def test_a_machine_whose_driver_is_not_told(matrix):
+    outcome = found(on(an_image(), matrix, on="aws:p4d.24xlarge"), matrix)
+    assert "525.60.13" in only(outcome, "IMG108").message
+    assert "IMG108" not in ids(found(on(an_image(), matrix, on="aws:p4d.24xlarge", driver="550"), matrix))
+    listed = on(a_file("FROM nvcr.io/nvidia/pytorch:24.05-py3\n"), matrix, on="aws:p4d.24xlarge")
+    assert "470.57+" in only(found(listed, matrix), "IMG108").message
+    plain = on(a_file("FROM python:3.11\nRUN pip install flask==3.0.0\n"), matrix, on="aws:p4d.24xlarge")
+    assert "IMG108" not in ids(found(plain, matrix))
+
+
 # ---- FIL
 
 NGC = "FROM nvcr.io/nvidia/pytorch:24.05-py3\n"
