@@ -65,7 +65,7 @@ def merge_reports(reports: Sequence[Report]) -> Report:
         findings=tuple(ordered),
         skipped=skips,
         summary=Summary(
-            verdict=verdict,  # type: ignore[arg-type]
+            verdict=verdict,
             error=counts["error"],
             warning=counts["warning"],
             note=counts["note"],
