@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,18 +174,21 @@ def _rows(
 ) -> Iterator[Library]:
     by = process.objects[thing.by].path.rpartition("/")[2] if thing.by is not None else ""
     asked = f", asked for by {shown(by)}" if by else ""
-    seen: set[str] = set()
+    seen: set[object] = set()
     places = [(thing.path, f"{thing.reason}{asked}")]
     places += [(place.path, place.reason) for place in (*thing.others, *process.lying(soname))]
-    own = [path for site in sites for path in owners if path.startswith(f"{site.path}/")]
-    places += [(path, "no step of the search leads there first") for path in own if path.endswith(f"/{soname}")]
+    named = [path for path in owners if path.endswith(f"/{soname}")]
+    own = [path for path in named if any(path.startswith(f"{site.path}/") for site in sites)]
+    places += [(path, "no step of the search leads there first") for path in own]
+    order = -1
     for path, reason in places:
         plain = posixpath.normpath(path)
-        real = tree.resolve(plain)
-        if real in seen:
+        status = _status(tree, plain)
+        identity = (status.st_dev, status.st_ino) if status else plain
+        if plain in seen or identity in seen:
             continue
-        order = len(seen)
-        seen.add(real)
+        seen |= {plain, identity}
+        order += 1
         owner = owner_of(tree, owners, plain)
         yield Library(
             soname=soname,
@@ -196,6 +200,13 @@ def _rows(
             reason=reason if order == 0 else f"not loaded: {reason}",
             source="RECORD" if owner else "file name",
         )
+
+
+def _status(tree: Tree, path: str) -> Optional[os.stat_result]:
+    try:
+        return tree.stat(path)
+    except Unreadable:
+        return None
 
 
 def _joined(ours: Sequence[Library], theirs: Sequence[Library]) -> tuple[Library, ...]:

@@ -17,6 +17,7 @@ MAX_SECTIONS = 4096
 MAX_SEGMENTS = 512
 MAX_TABLE = 64 * 2**20  # no string or symbol table of a real library is larger
 MAX_DYNAMIC = 2**20
+SMALL_TABLE = 2**18  # names of such a table are read at once, of a larger one each by itself
 MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0x15: "ppc64le", 0xF3: "riscv64", 0x03: "i386", 0x28: "arm"}
 EM_CUDA = 190
 
@@ -71,6 +72,7 @@ class Elf:
         self._handle = handle
         self._entries: Optional[dict[int, list[int]]] = None
         self._table: Optional[tuple[int, int]] = None
+        self._names: Optional[bytes] = None
         self.is_elf = True
         try:
             status = os.fstat(handle)
@@ -195,6 +197,10 @@ class Elf:
         base, size = self.string_table()
         if offset >= size:
             raise NotElf(f"{shown(self.path)}: a name lies outside the string table")
+        if size <= SMALL_TABLE:
+            if self._names is None:
+                self._names = self.read(base, size)
+            return text_at(self._names, offset)
         piece = self.read(base + offset, min(size - offset, 512))
         end = piece.find(b"\0")
         if end < 0:

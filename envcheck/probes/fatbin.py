@@ -22,11 +22,14 @@ from envcheck.probes.elf import EM_CUDA, Elf, NotElf
 from envcheck.probes.tree import Tree, shown
 
 MAGIC = 0xBA55ED50
+MAX_PADDING = 65536
 MAX_ENTRIES = 2_000_000  # the largest library met (cuBLASLt) has 5,737
 _REGION = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<H2xIQ8xHHI8xQ")
 _PTX, _SASS = 1, 2
 _A, _F = 1 << 20, 1 << 21
+_SUFFIX = _A | _F
+_Key = tuple[int, int, int]  # architecture, kind, suffix flags
 _LINKED, _RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
 _ARCH = re.compile(rb"-arch[ =]sm_(\d{2,3}[af]?)\b")
 _NV_TOOL_NOTE = 2000
@@ -98,10 +101,10 @@ def read_code(file: Elf) -> Optional[Code]:
     return Code(mixes, f"section {_LINKED}", max(isa))
 
 
-def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[tuple[str, ...]]:
+def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[tuple[_Key, ...]]:
     """What each region holds. Damage inside it raises NotElf: a part of the truth would pass for the whole."""
-    at, end, entries = start, start + size, 0
-    modules: list[tuple[str, ...]] = []
+    at, end, entries, padding = start, start + size, 0, 0
+    modules: list[tuple[_Key, ...]] = []
     file.read(start, size and 1)  # the section begins in the file; it is known below that it doesn't end outside
     if end > file.size:
         raise NotElf(f"{shown(file.path)}: truncated (needs bytes up to {end}, has {file.size})")
@@ -111,14 +114,15 @@ def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[
         magic, _, header, length = _REGION.unpack(read(at, region_header))
         if not magic:  # padding between regions
             at += 8
-            entries += 1
-            if entries > MAX_ENTRIES:
+            padding += 1
+            if padding > MAX_PADDING:
                 raise NotElf(f"{shown(file.path)}: device code section of nothing")
             continue
         stop = at + header + length
         if magic != MAGIC or header < region_header or stop > end:
             raise NotElf(f"{shown(file.path)}: damaged device code at byte {at}")
-        place, found = at + header, []
+        place = at + header
+        found: list[_Key] = []
         while place + entry_header <= stop:
             # Thousands of these: read without the checks of `read`, as the bounds are known.
             piece = pread(handle, entry_header, place)
@@ -129,24 +133,26 @@ def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[
             if head < entry_header or place + head + payload > stop or entries > MAX_ENTRIES:
                 raise NotElf(f"{shown(file.path)}: damaged device code at byte {place}")
             if kind in (_SASS, _PTX):
-                found.append(
-                    _name(number, "a" if flags & _A else "f" if flags & _F else "") + ("+PTX" if kind == _PTX else "")
-                )
+                found.append((number, kind, flags & _SUFFIX))
                 if kind == _PTX and (major, minor) > isa[-1]:
                     isa.append((major, minor))
             place += head + payload
         if found:
-            modules.append(tuple(dict.fromkeys(found)))
+            modules.append(tuple(found))
         at = stop
     return modules
 
 
-def _mixes(modules: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    counted = Counter(modules)
+def _mixes(modules: Iterable[tuple[_Key, ...]]) -> dict[tuple[str, ...], int]:
     mixes: Counter[tuple[str, ...]] = Counter()
-    for mix, count in counted.items():
-        mixes[tuple(sorted(mix, key=_order))] += count
+    for keys, count in Counter(modules).items():
+        mixes[tuple(sorted({_text(key) for key in keys}, key=_order))] += count
     return dict(mixes)
+
+
+def _text(key: _Key) -> str:
+    number, kind, suffix = key
+    return _name(number, "a" if suffix & _A else "f" if suffix & _F else "") + ("+PTX" if kind == _PTX else "")
 
 
 def _with_jit(mixes: dict[tuple[str, ...], int], loose: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:

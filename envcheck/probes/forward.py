@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Optional
 
 from envcheck.model.stack import ForwardNote
@@ -29,6 +28,8 @@ def read_forward_note(tree: Tree, path: str) -> Optional[ForwardNote]:
 
 
 def _parsed(text: bytes, path: str) -> Optional[ForwardNote]:
+    import json  # few machines have such a library
+
     try:
         said = json.loads(text)
     except (ValueError, RecursionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Optional
 
@@ -138,7 +137,7 @@ def _preload(
     major = (thing.package.cuda or "").partition(".")[0]
     for folder, pattern in pairs:
         path = next(
-            (p for site in sites for p in _matches(tree, site, folder, pattern, preloads.by_major and major)), ""
+            (p for site in sites for p in _matches(process, site, folder, pattern, preloads.by_major and major)), ""
         )
         if path:
             process.open(path, reason=f"preloaded by {thing.plan.preloads}")
@@ -146,12 +145,13 @@ def _preload(
             return
 
 
-def _matches(tree: Tree, site: Site, folder: str, pattern: str, major: object) -> Iterator[str]:
+def _matches(process: Process, site: Site, folder: str, pattern: str, major: object) -> Iterator[str]:
     places = [f"nvidia/{folder}", *([f"nvidia/cu{major}"] if major else []), folder]
+    stem = pattern.partition("*")[0]
     for place in places:
         if place.partition("/")[0] in site.names:
-            names = tree.find_names(f"{site.path}/{place}/lib")
-            yield from (f"{site.path}/{place}/lib/{name}" for name in fnmatch.filter(names, pattern))
+            names = sorted(name for name in process.names_in(f"{site.path}/{place}/lib") if name.startswith(stem))
+            yield from (f"{site.path}/{place}/lib/{name}" for name in names if name[-1].isdigit())
 
 
 # ---- what is opened by name at first use

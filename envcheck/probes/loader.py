@@ -133,7 +133,7 @@ class Process:
     def beside(self, index: int, beginning: str) -> list[str]:
         """The names that begin so in the folder of an object."""
         folder = self.objects[index].path.rpartition("/")[0]
-        return sorted(name for name in self._names_in(folder) if name.startswith(beginning))
+        return sorted(name for name in self.names_in(folder) if name.startswith(beginning))
 
     def _map_needed(self, start: int) -> Optional[LoadFault]:
         """Breadth first, as the loader goes: all that is needed by the objects from `start` on."""
@@ -233,7 +233,7 @@ class Process:
     def lying(self, name: str) -> Iterator[Place]:
         """Where `name` lies on LD_LIBRARY_PATH and in the cache, whoever asks."""
         for folder in self.library_path.paths:
-            if name in self._names_in(folder):
+            if name in self.names_in(folder):
                 yield Place(f"{folder}/{name}", self.library_path.reason)
         yield from (Place(path, "ld.so.cache") for path in self.cached(name))
 
@@ -242,7 +242,7 @@ class Process:
         """Every place where `name` lies, in the order in which the loader would look for object `by`."""
         for folders in self._lists(by):
             for folder in folders.paths:
-                if name in self._names_in(folder):
+                if name in self.names_in(folder):
                     yield Place(f"{folder}/{name}", folders.reason)
         no_default = by is not None and self.objects[by].dynamic.no_default
         system = self._system_folders()
@@ -294,7 +294,8 @@ class Process:
         text = _ORIGIN.sub(lambda _: origin, text)
         return _PLATFORM.sub(self.arch, _LIB.sub(self._system_folders()[0].lstrip("/"), text))
 
-    def _names_in(self, folder: str) -> frozenset[str]:
+    def names_in(self, folder: str) -> frozenset[str]:
+        """The names in a folder, read once."""
         if folder not in self._listed:
             self._listed[folder] = frozenset(self.tree.find_names(folder))
         return self._listed[folder]
