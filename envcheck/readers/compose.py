@@ -82,6 +82,14 @@ def _environment(value: Any, env: dict[str, str]) -> dict[str, str]:
     return {key: expand(text, env) for key, equals, text in pairs if equals}
 
 
+def _within(context: str, open_file: Optional[OpenFile]) -> Optional[OpenFile]:
+    """A reader of the files of a build context."""
+    if open_file is None:
+        return None
+    folder = re.sub(r"^(\./)+|^\.$", "", context.rstrip("/"))
+    return lambda name: open_file(f"{folder}/{name}" if folder else name)
+
+
 def _built(body: Node, name: str, open_file: Optional[OpenFile]) -> tuple[Optional[Snapshot], list[str]]:
     """The snapshot of the Dockerfile that the service builds, if it can be read."""
     build = body.get("build")
@@ -98,6 +106,8 @@ def _built(body: Node, name: str, open_file: Optional[OpenFile]) -> tuple[Option
     args = _environment(options.get("args"), {})
     try:
         place = f"{name.rpartition('/')[0]}/{path}" if "/" in name else path
-        return read_dockerfile(text, name=place, args=args, target=str(options.get("target", ""))), []
+        return read_dockerfile(
+            text, name=place, args=args, target=str(options.get("target", "")), open_file=_within(context, open_file)
+        ), []
     except DockerfileError as fault:
         return None, [f"{path}: {fault}"]

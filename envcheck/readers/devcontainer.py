@@ -55,7 +55,7 @@ def read_devcontainer(text: str, *, name: str, open_file: Optional[OpenFile] = N
             remarks.append(f"{name}: {file} was not read")
         else:
             place = f"{name.rpartition('/')[0]}/{file}" if "/" in name else file
-            inner = read_dockerfile(content, name=place)
+            inner = read_dockerfile(content, name=place, open_file=open_file)
     reference = str(document.get("image") or "")
     base = Base(reference, reference, "", at("image")) if reference else None
     environment = document.get("containerEnv") or {}

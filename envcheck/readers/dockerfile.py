@@ -13,6 +13,7 @@ from envcheck.model.snapshot import Origin, Snapshot, Wants
 from envcheck.model.stack import Image, Package, Stack
 from envcheck.readers.dockerfile_grammar import DockerfileError, Instruction, assignments, expand, parse
 from envcheck.readers.installs import merge_packages, packages_of
+from envcheck.readers.named_files import OpenFile, read_named
 from envcheck.readers.shell_steps import compiles, read_steps
 
 PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64", "x86_64": "x86_64", "aarch64": "aarch64"}
@@ -32,6 +33,7 @@ class Stage(msgspec.Struct):
     steps: list[Step] = []
     compiles: str = ""
     copies: list[tuple[str, str]] = []  # (stage, source) of COPY --from
+    sources: list[str] = []  # of COPY and ADD from the build context
 
 
 def recognises(text: str, name: str) -> bool:
@@ -46,9 +48,18 @@ def recognises(text: str, name: str) -> bool:
 
 
 def read_dockerfile(
-    text: str, *, name: str, args: Optional[dict[str, str]] = None, target: str = "", python: str = ""
+    text: str,
+    *,
+    name: str,
+    args: Optional[dict[str, str]] = None,
+    target: str = "",
+    python: str = "",
+    open_file: Optional[OpenFile] = None,
 ) -> Snapshot:
-    """The snapshot of the final stage (or of stage `target`). Raises DockerfileError."""
+    """The snapshot of the final stage (or of stage `target`); `open_file` reads the requirement files that it names.
+
+    Raises DockerfileError.
+    """
     stages = read_stages(parse(text), name, args or {})
     if not stages:
         raise DockerfileError("no FROM")
@@ -60,11 +71,15 @@ def read_dockerfile(
     for stage in chain:
         env.update(stage.env)
     base = chain[0].base
-    packages = merge_packages([p for step in steps for p in packages_of(step, python)])
+    sources = [source for stage in chain for source in stage.sources]
+    named = [read_named(step, name, python, open_file, sources) for step in steps]
+    packages = merge_packages(
+        [p for step, lists in zip(steps, named) for p in (*packages_of(step, python), *lists.packages)]
+    )
     copied = _copied_environments(stages, final, python)
     packages = merge_packages([*copied, *packages])
     compiled = next((stage.compiles for stage in reversed(chain) if stage.compiles), "")
-    remarks = []
+    remarks = [remark for lists in named for remark in lists.remarks]
     if not base.reference:
         remarks.append(f"{base.source}: FROM {base.written} hangs on an argument without a default (--build-arg)")
     return Snapshot(
@@ -78,7 +93,12 @@ def read_dockerfile(
         ),
         wants=Wants(compile=True if compiled else None, source=compiled),
         remarks=tuple(remarks),
-        recipe=Recipe(files=(name,), base=base, steps=steps, compiles=compiled),
+        recipe=Recipe(
+            files=tuple(dict.fromkeys([name, *(f for lists in named for f in lists.files)])),
+            base=base,
+            steps=steps,
+            compiles=compiled,
+        ),
     )
 
 
@@ -109,7 +129,7 @@ def _from(instruction: Instruction, stages: list[Stage], env: dict[str, str], so
     alias = words[2].lower() if len(words) == 3 else ""
     parent = next((i for i, stage in enumerate(stages) if stage.name and stage.name == reference.lower()), None)
     base = Base(reference, words[0], expand(platform, env) or "", source)
-    return Stage(base, alias, parent, {}, {}, {}, [], "", [])
+    return Stage(base, alias, parent)
 
 
 def _args(instruction: Instruction, env: dict[str, str], given: dict[str, str]) -> dict[str, str]:
@@ -144,10 +164,13 @@ def _apply(
                 value = re.sub(r"\$\{?\w+\}?", "", raw).strip("\"'")
             stage.env[key] = value
             stage.env_sources[key] = source
-    elif instruction.name == "COPY":
+    elif instruction.name in ("COPY", "ADD"):
         origin = next((flag.partition("=")[2] for flag in instruction.flags if flag.startswith("--from=")), "")
         if origin:
             stage.copies.append((origin.lower(), instruction.text))
+        else:
+            words = list(instruction.words or instruction.text.split())
+            stage.sources += [word.lstrip("./") for word in words[:-1]]
     elif instruction.name == "RUN":
         for script in _scripts(instruction):
             stage.steps += [_placed(step, instruction, source) for step in read_steps(script, source, scope)]

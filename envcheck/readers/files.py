@@ -59,7 +59,7 @@ def read_file(
 def _read(text: str, name: str, kind: str, options: FileOptions, open_file: Optional[OpenFile]) -> list[Snapshot]:
     if kind == "dockerfile":
         snap = dockerfile.read_dockerfile(
-            text, name=name, args=options.args, target=options.target, python=options.python
+            text, name=name, args=options.args, target=options.target, python=options.python, open_file=open_file
         )
         return [snap]
     if kind == "compose":

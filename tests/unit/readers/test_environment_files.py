@@ -106,6 +106,25 @@ def test_how_people_call_pip(command, version, variant):
     assert (torch.version, torch.variant) == (version, variant)
 
 
+def test_the_requirements_that_a_dockerfile_installs_are_read_too():
+    text = (
+        "FROM python:3.11\nCOPY reqs/requirements.txt /app/\n"
+        "RUN pip install --extra-index-url https://x/whl/cu121 -r /app/requirements.txt -r missing.txt\n"
+    )
+    files = {"reqs/requirements.txt": "torch==2.1.0\n"}
+    (snap,) = read_file(text, name="sub/Dockerfile", kind="dockerfile", open_file=files.get)
+    torch = package(snap, "torch")
+    assert (torch.version, torch.variant, torch.source) == ("2.1.0", "cu121", "sub/reqs/requirements.txt:1")
+    assert snap.recipe.files == ("sub/Dockerfile", "sub/reqs/requirements.txt")
+    assert snap.remarks == ("sub/Dockerfile:3: missing.txt was not read",)
+
+
+def test_a_conda_environment_that_a_dockerfile_creates_is_read_too():
+    text = "FROM condaforge/miniforge3\nRUN mamba env create -f environment.yml\n"
+    (snap,) = read_file(text, name="Dockerfile", kind="dockerfile", open_file={"environment.yml": ENVIRONMENT}.get)
+    assert package(snap, "xformers").source == "environment.yml:9"
+
+
 def test_conda_in_a_dockerfile():
     text = "FROM a\nRUN mamba install -y -c pytorch -c nvidia pytorch==2.1.0 pytorch-cuda=12.1\n"
     snap = one(text, "Dockerfile")
