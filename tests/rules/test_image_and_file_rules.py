@@ -305,3 +305,43 @@ def test_no_rule_crashes_on_an_empty_snapshot(matrix):
     from envcheck.model.snapshot import Snapshot
 
     assert judge(Snapshot(), matrix, RULES).crashed == ()
+
+
+# ---- what a file asks of the engine
+
+SERVICE = "services:\n  train:\n    image: {image}\n{more}"
+
+
+def a_service(more="", image="nvcr.io/nvidia/pytorch:24.05-py3"):
+    return a_file(SERVICE.format(image=image, more=more), "compose.yaml", "compose")
+
+
+def asked(snap, matrix):
+    from envcheck.rules.gpu_request import not_requested, small_shm
+
+    return not_requested(on(snap, matrix)), small_shm(on(snap, matrix))
+
+
+def test_a_service_without_a_reservation(matrix):
+    gpus, _ = asked(a_service(), matrix)
+    assert gpus.severity == "warning"
+    assert gpus.evidence[0].source == "compose.yaml:2"
+    assert "gpus: all" in gpus.fix[0]
+
+
+@pytest.mark.parametrize("more", ["    gpus: all\n", "    runtime: nvidia\n"])
+def test_a_service_that_asks(matrix, more):
+    assert asked(a_service(more), matrix)[0] is None
+
+
+def test_a_service_that_is_not_made_for_gpus(matrix):
+    assert asked(a_service(image="python:3.11"), matrix)[0] is None
+
+
+def test_shared_memory_of_a_service(matrix):
+    gpus = "    gpus: all\n"
+    assert asked(a_service(gpus), matrix)[1].fix[0].startswith("add to the service")
+    assert asked(a_service(f"{gpus}    ipc: host\n"), matrix)[1] is None
+    assert asked(a_service(f"{gpus}    shm_size: 8gb\n"), matrix)[1] is None
+    assert asked(a_service(f"{gpus}    shm_size: 64m\n"), matrix)[1] is not None
+    assert asked(a_service(), matrix)[1] is None
