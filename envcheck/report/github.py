@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.model.finding import Severity
 from envcheck.model.gate import Judged, cells_of, items_of
 from envcheck.report import RenderOptions
-from envcheck.report.words import body, clean, flat
+from envcheck.report.words import body, clean, flat, reasons
 
 COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
 
@@ -33,9 +33,10 @@ def render(judged: Judged, options: RenderOptions) -> str:
         lines.append(_command(COMMANDS[finding.severity], properties, body(item)))
     for cell in cells_of(judged):
         if cell.state == "unknown":
-            reasons = [skip.reason for skip in cell.report.skipped[:1]] if cell.report else [cell.failure]
-            why = f": {flat(reasons[0])}" if reasons else ""
-            lines.append(_command("warning", {"title": "inconclusive"}, f"{flat(cell.name)} could not be judged{why}"))
+            why = reasons(cell)[0]
+            lines.append(
+                _command("warning", {"title": "inconclusive"}, f"{flat(cell.name)} could not be judged: {why}")
+            )
     return "".join(line + "\n" for line in lines) or "\n"
 
 

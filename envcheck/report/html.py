@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from envcheck.model.gate import Cell, Gate, Item, Judged, cells_of, items_of
 from envcheck.report import RenderOptions
 from envcheck.report.text import machine_line, stack_line
-from envcheck.report.words import MARKS, clean, count, flat, verdict
+from envcheck.report.words import MARKS, clean, count, flat, reasons, verdict
 from envcheck.resources import find_folder
 
 TEMPLATE = "report.html.j2"
@@ -36,7 +36,7 @@ def render(judged: Judged, options: RenderOptions) -> str:
         rows=_rows(cells, columns) if isinstance(judged, Gate) else [],
         counted=[_entry(item) for item in items if not item.suppressed],
         suppressed=[_entry(item) for item in items if item.suppressed],
-        failures=[(flat(cell.name), flat(cell.failure)) for cell in cells if cell.report is None],
+        failures=[(flat(cell.name), "; ".join(reasons(cell)[:3])) for cell in cells if cell.state == "unknown"],
         skipped=_skipped(cells),
         tool=f"{judged.tool.name} {judged.tool.version}",
     )

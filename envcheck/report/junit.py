@@ -9,7 +9,7 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from envcheck.model.finding import SEVERITIES, Severity
 from envcheck.model.gate import Cell, Gate, Judged, cells_of
 from envcheck.report import RenderOptions
-from envcheck.report.words import clean, flat, lines_of
+from envcheck.report.words import clean, flat, lines_of, reasons
 
 
 def render(judged: Judged, options: RenderOptions) -> str:
@@ -49,8 +49,7 @@ def _case(cell: Cell, where: str, failing: tuple[Severity, ...]) -> TestCase:
             f"{s.kind} {s.finding.rule} {flat(s.finding.message)}: {flat(s.reason)}" for s in cell.report.suppressed
         ]
         if not results and cell.report.summary.verdict == "inconclusive":
-            why = "; ".join(dict.fromkeys(flat(skip.reason) for skip in cell.report.skipped))
-            results.append(_result(Error, "too little could be read", "inconclusive", why))
+            results.append(_result(Error, reasons(cell)[0], "inconclusive", "; ".join(reasons(cell))))
     if results:
         case.result = results
     if notes:

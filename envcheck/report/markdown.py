@@ -7,7 +7,7 @@ import re
 
 from envcheck.model.gate import Gate, Item, Judged, cells_of, items_of
 from envcheck.report import RenderOptions
-from envcheck.report.words import count, flat, verdict
+from envcheck.report.words import count, flat, reasons, verdict
 
 LIMIT = 900_000  # GitHub refuses a step summary beyond 1 MiB
 ICONS = {"error": "❌", "warning": "⚠️", "note": "ℹ️", "ok": "✅", "unknown": "❔"}
@@ -37,8 +37,8 @@ def render(judged: Judged, options: RenderOptions) -> str:
     items = items_of(judged, options.settings_path, options.settings_line)
     blocks += [_finding(item) for item in items if not item.suppressed]
     for cell in cells_of(judged):
-        if cell.report is None:
-            blocks.append(f"{ICONS['unknown']} {escape(cell.name)} could not be inspected: {escape(cell.failure)}")
+        if cell.state == "unknown":
+            blocks.append(f"{ICONS['unknown']} {escape(cell.name)} could not be judged: {escape(reasons(cell)[0])}")
     suppressed = [item for item in items if item.suppressed]
     if suppressed:
         rows = [

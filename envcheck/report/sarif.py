@@ -10,7 +10,7 @@ import msgspec
 from envcheck.model.finding import Finding, Severity, Tool
 from envcheck.model.gate import Cell, Item, Judged, cells_of, items_of
 from envcheck.report import RenderOptions
-from envcheck.report.words import body, clean, flat
+from envcheck.report.words import body, clean, flat, reasons
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "note": "note"}
@@ -56,7 +56,7 @@ def _invocation(cells: tuple[Cell, ...]) -> dict[str, Any]:
     told = [
         {
             "level": "error" if cell.report is None else "warning",
-            "message": {"text": f"{flat(cell.name)}: {flat(cell.failure) or 'inconclusive, too little could be read'}"},
+            "message": {"text": f"{flat(cell.name)} could not be judged: {'; '.join(reasons(cell)[:3])}"},
         }
         for cell in cells
         if cell.state == "unknown"

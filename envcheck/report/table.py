@@ -5,10 +5,9 @@ from __future__ import annotations
 from envcheck.model.gate import HOST, Cell, Gate, Item, items_of
 from envcheck.report import RenderOptions
 from envcheck.report.text import finding_lines
-from envcheck.report.words import MARKS, clean, count, flat, verdict
+from envcheck.report.words import MARKS, OURS, clean, count, flat, reasons, verdict
 
 SHOWN_ROWS = 40
-OURS = "SET"  # the family that judges by the settings
 
 
 def render(gate: Gate, options: RenderOptions) -> str:
@@ -100,16 +99,11 @@ def _item(item: Item, options: RenderOptions) -> list[str]:
 
 
 def _unknown(cell: Cell, options: RenderOptions) -> list[str]:
-    if cell.report is None:
-        return [options.paint(f"? {flat(cell.name)} could not be inspected: {flat(cell.failure)}", "unknown")]
-    skips = sorted(cell.report.skipped, key=lambda skip: not skip.rule.startswith(OURS))
-    reasons = list(dict.fromkeys(flat(skip.reason) for skip in skips))
-    driver = cell.report.snapshot.machine.driver
-    if not driver.known:
-        reasons = list(dict.fromkeys([flat(driver.unknown), *reasons]))
-    told = "; ".join(reasons if options.verbose else reasons[:3])
-    lines = [options.paint(f"? {flat(cell.name)} is inconclusive: {told or 'too little could be read'}", "unknown")]
-    if not driver.known and cell.where and cell.where != HOST:
+    what = "could not be inspected" if cell.report is None else "is inconclusive"
+    told = "; ".join(reasons(cell)[: 1000 if options.verbose else 3])
+    lines = [options.paint(f"? {flat(cell.name)} {what}: {told}", "unknown")]
+    driver = cell.report.snapshot.machine.driver if cell.report else None
+    if driver is not None and not driver.known and cell.where and cell.where != HOST:
         lines.append("  name the driver that you count on in the settings: require.driver, or a snapshot as target")
     return lines
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 
 from envcheck.model.finding import Finding
-from envcheck.model.gate import Gate, Item, Judged, cells_of, summarise
+from envcheck.model.gate import Cell, Gate, Item, Judged, cells_of, summarise
 
+OURS = "SET"  # the family that judges by the settings
 MARKS = {"error": "✗", "warning": "!", "note": "·", "ok": "✓", "unknown": "?"}
 
 
@@ -65,3 +66,19 @@ def verdict(judged: Judged) -> tuple[str, str]:
         return "unknown", f"Inconclusive: too little could be read to call it right{many}"
     many = f" in {count(total.cells, 'check')}" if isinstance(judged, Gate) else ""
     return "ok", f"Nothing wrong{many}"
+
+
+def reasons(cell: Cell) -> list[str]:
+    """Why a cell could not be judged: our own faults first, then the settings' rules, what decides, the rest."""
+    if cell.report is None:
+        return [flat(cell.failure)]
+    machine = cell.report.snapshot.machine
+    deciding = {machine.gpus.unknown, machine.driver.unknown}
+
+    def weight(rule: str, reason: str) -> int:
+        if reason.startswith("fault in envcheck"):
+            return 0
+        return 1 if rule.startswith(OURS) else 2 if reason in deciding else 3
+
+    skips = sorted(cell.report.skipped, key=lambda skip: weight(skip.rule, skip.reason))
+    return list(dict.fromkeys(flat(skip.reason) for skip in skips)) or ["too little could be read"]
