@@ -66,7 +66,7 @@ def compose_wheels(
         choices=tuple(_wheel_choices(candidate, base, why, paired, bounds, request)),
         cautions=tuple(words.wheel_cautions(candidate, base, request, left_out, compiled, matrix)),
         other=words.image_instead(image, request),
-        runs_on=words.runs_on(candidate, matrix),
+        runs_on=words.runs_on(candidate, matrix, request.machine),
         commands=commands_for(candidate, base.source.python, pins, bounds, request),
         machine=request.machine,
     )
@@ -101,7 +101,7 @@ def compose_image(
         choices=tuple(_image_choices(candidate, request)),
         cautions=tuple(words.image_cautions(candidate, request, matrix)),
         other=words.wheels_instead(wheel, release, candidate),
-        runs_on=words.runs_on(candidate, matrix),
+        runs_on=words.runs_on(candidate, matrix, request.machine),
         commands=_commands_of(wheel, request, matrix),
         machine=request.machine,
     )

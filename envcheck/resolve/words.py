@@ -8,11 +8,12 @@ from typing import Optional
 from envcheck import versions
 from envcheck.matrix.matrix import Matrix
 from envcheck.matrix.rows import Build, Install
+from envcheck.model.machine import Machine
 from envcheck.model.plan import Commands
 from envcheck.model.request import Request
 from envcheck.resolve.bases import Base
 from envcheck.resolve.candidates import Candidate
-from envcheck.resolve.constraints import wishes_of
+from envcheck.resolve.constraints import driver_span, wishes_of
 
 __all__ = ["Commands"]
 
@@ -113,9 +114,11 @@ def _retired(status: str) -> bool:
     return status.startswith("unsupported")
 
 
-def runs_on(candidate: Candidate, matrix: Matrix) -> str:
-    """The drivers that run it, and the GPUs where they are known."""
-    parts = [_drivers(candidate, matrix)]
+def runs_on(candidate: Candidate, matrix: Matrix, machine: Machine) -> str:
+    """The drivers that run it on `machine`'s GPUs (a newer GPU needs a newer driver than its CUDA does), and the GPUs."""
+    spans = [driver_span(gpu, matrix.capability_of(gpu) or "", matrix) for gpu in machine.gpus.find() or ()]
+    first = max((span.first for span in spans if span.first), default=0)
+    parts = [_drivers(candidate, matrix, first)]
     row = candidate.build or candidate.image
     if row is not None and row.capabilities:
         parts.append(f"GPUs {' '.join(_code(text) for text in row.capabilities)}")
@@ -128,7 +131,7 @@ def _code(text: str) -> str:
     return f"{versions.sm(text.partition('+')[0])}{'+PTX' if text.endswith('+PTX') else ''}"
 
 
-def _drivers(candidate: Candidate, matrix: Matrix) -> str:
+def _drivers(candidate: Candidate, matrix: Matrix, first: int = 0) -> str:
     if candidate.image is not None and candidate.image.driver_min:
         branches = ", ".join(f"{text}+" for text in candidate.image.driver_branches)
         also = f", or a datacentre branch {branches}" if branches else ""
@@ -136,7 +139,11 @@ def _drivers(candidate: Candidate, matrix: Matrix) -> str:
     if candidate.build is not None and candidate.build.driver_min:
         return f"driver >= {candidate.build.driver_min}"
     native, minor = matrix.driver_floor(candidate.cuda), matrix.minor_floor(candidate.cuda)
-    if native and minor and versions.parse(minor) < versions.parse(native):
+    if first and minor and versions.branch(minor) < first:
+        minor = str(first)
+    if first and native and versions.branch(native) < first:
+        native = str(first)
+    if native and minor and versions.branch(minor) < versions.branch(native):
         return f"driver >= {native}, or >= {minor} by minor-version compatibility"
     floor = native or minor
     return f"driver >= {floor}" if floor else ""

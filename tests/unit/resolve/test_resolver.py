@@ -295,3 +295,9 @@ def test_a_release_without_any_cuda_build_says_so_and_names_the_nearest(matrix):
     found = conflict(matrix, "0.4.37", None, "jax")
     assert "no CUDA build of jax 0.4.37" in str(found)
     assert found.ways
+
+
+def test_a_gpu_newer_than_the_cuda_needs_a_driver_that_knows_it(matrix):
+    blackwell = Machine(gpus=known((Gpu("NVIDIA GeForce RTX 5090", capability="12.0"),), "--gpu"))
+    assert plan(matrix, "2.7.1", "12.8", machine=blackwell).runs_on.startswith("driver >= 570.26;")
+    assert "525.60.13 by minor-version" in plan(matrix, "2.7.1", "12.8").runs_on
