@@ -115,7 +115,7 @@ def _retired(status: str) -> bool:
 
 
 def runs_on(candidate: Candidate, matrix: Matrix, machine: Machine) -> str:
-    """The drivers that run it on `machine`'s GPUs (a newer GPU needs a newer driver than its CUDA does), and the GPUs."""
+    """The drivers that run it on `machine`, whose GPUs may need a newer one than CUDA does, and the GPUs."""
     spans = [driver_span(gpu, matrix.capability_of(gpu) or "", matrix) for gpu in machine.gpus.find() or ()]
     first = max((span.first for span in spans if span.first), default=0)
     parts = [_drivers(candidate, matrix, first)]
