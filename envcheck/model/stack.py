@@ -178,3 +178,4 @@ class Stack(msgspec.Struct, frozen=True, omit_defaults=True):
     compat: Fact[Optional[str]] = not_told("cuda-compat package")  # driver version of its libcuda; None: none there
     openings: Fact[tuple[Opening, ...]] = not_told("what the loader says to compiled packages")
     forward: Fact[Optional[ForwardNote]] = not_told("ELF note of the cuda-compat libcuda")
+    ptxas: Fact[tuple[Toolkit, ...]] = not_told("ptxas of JIT compilers")  # () means looked, none

@@ -23,6 +23,7 @@ from envcheck.probes.forward import read_forward_note
 from envcheck.probes.load_environment import Installed, Played, find_installed, play_imports
 from envcheck.probes.loader import Object, Process, decides
 from envcheck.probes.owners import Owner, Site, find_owners, foreign_sites, origin_of, owner_of, read_sites, version_of
+from envcheck.probes.ptxas import find_ptxas
 from envcheck.probes.tree import Tree, Unreadable, shown
 
 COMPAT_FOLDERS = ("/usr/local/cuda/compat", "/usr/local/cuda/compat/lib.real")
@@ -32,7 +33,7 @@ _MOSTLY = 0.5  # a capability is the build's when this share of the main library
 def inspect_binaries(
     snapshot: Snapshot, *, root: Path = Path("/"), env: Optional[Mapping[str, str]] = None, deadline: float = 5.0
 ) -> Stack:
-    """The snapshot's stack with `binaries`, `libraries`, `openings` and `forward`, read from files under `root`.
+    """The snapshot's stack with `binaries`, `libraries`, `openings`, `ptxas` and `forward`, read under `root`.
 
     `env` is the environment of the process that will import the framework. Where no framework is installed that has
     device code, only the compat library is looked at. After `deadline` seconds no further extension is read, which is
@@ -45,6 +46,8 @@ def inspect_binaries(
     if python is None or not python.executable:
         return msgspec.structs.replace(stack, **changes)
     sites = read_sites(tree, site_folders(stack))
+    if any(gpu.vendor == "nvidia" for gpu in snapshot.machine.gpus.find() or ()):
+        changes["ptxas"] = known(tuple(find_ptxas(tree, sites, env or {})), "files of packages")
     installed = find_installed(sites, packages)
     if not installed:
         return msgspec.structs.replace(stack, **changes)
