@@ -26,17 +26,39 @@ _RULES: tuple[tuple[re.Pattern[str], Replacement], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"), "<private key>"),
     (re.compile(r"\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@'\"]+@"), r"\1<credentials>@"),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), "<key>"),
-    (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|hf_|nvapi-|sk-|xox[abprs]-|pypi-|npm_|dckr_pat_|AIza)[\w-]{8,}"), "<token>"),
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_|github_pat_|glpat-|hf_|nvapi-|sk-|xox[abprs]-|pypi-|npm_|dckr_pat_|AIza)[\w-]{8,}"
+        ),
+        "<token>",
+    ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"), "<token>"),
-    (re.compile(r"(?i)\b((?:authorization|proxy-authorization|x-api-key|cookie|set-cookie)\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?\S.*"),
-     r"\1<redacted>"),
+    (
+        re.compile(
+            r"(?i)\b((?:authorization|proxy-authorization|x-api-key|cookie|set-cookie)\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?\S.*"
+        ),
+        r"\1<redacted>",
+    ),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 <token>"),
-    (re.compile(r"(?i)([\w.-]*(?:passw(?:or)?d|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[\w.-]*"
-                r"[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)"), r"\1<redacted>"),
+    (
+        re.compile(
+            r"(?i)([\w.-]*(?:passw(?:or)?d|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[\w.-]*"
+            r"[\"']?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)"
+        ),
+        r"\1<redacted>",
+    ),
     (re.compile(r"(?i)(--(?:password|token|secret|api-key)[ =])\S+"), r"\1<redacted>"),
-    (re.compile(r"([?&](?:[\w-]*(?:sig|signature|token|key|auth|credential)[\w-]*)=)[^&\s]+", re.IGNORECASE), r"\1<redacted>"),
+    (
+        re.compile(r"([?&](?:[\w-]*(?:sig|signature|token|key|auth|credential)[\w-]*)=)[^&\s]+", re.IGNORECASE),
+        r"\1<redacted>",
+    ),
     (re.compile(r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b"), "<uuid>"),
-    (re.compile(r"(?i)((?:serial(?: ?number)?|board id|gpu part number|module id|machine-id|asset tag)\s*[:=]\s*)\S+"), r"\1<serial>"),
+    (
+        re.compile(
+            r"(?i)((?:serial(?: ?number)?|board id|gpu part number|module id|machine-id|asset tag)\s*[:=]\s*)\S+"
+        ),
+        r"\1<serial>",
+    ),
     (re.compile(r"(?i)(<(?:serial|board_serial|uuid|board_id|gpu_part_number|module_id)>)[^<]*"), r"\1redacted"),
     (re.compile(r"\b(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}\b"), "<mac>"),
     (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"), "<mail>"),
@@ -48,14 +70,22 @@ _RULES: tuple[tuple[re.Pattern[str], Replacement], ...] = (
     (re.compile(r"(?m)^(\w{3} [ \d]\d \d\d:\d\d:\d\d )\S+(?= \S+?(?:\[\d+\])?:)"), r"\1host"),
     (re.compile(r"(?i)\b((?:host ?name|node ?name|node|host)\s*[:=]\s*)[\w.-]+"), r"\1host"),
 )
-_IPV4 = re.compile(r"(?<![\w.+-])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?::\d{2,5})?(?![\w.])")
-_IPV6 = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}(?![\w:.])|(?<![\w:])[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,5}::"
-                   r"(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,5})?(?![\w:])")
+_IPV4 = re.compile(
+    r"(?<![\w.+-])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?::\d{2,5})?(?![\w.])"
+)
+_IPV6 = re.compile(
+    r"(?<![\w:])(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}(?![\w:.])|(?<![\w:])[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,5}::"
+    r"(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,5})?(?![\w:])"
+)
 _LOCAL = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104
 # A four-part version looks like an address: 'cudnn 9.1.0.70'. Where a package or version stands before, it is none.
-_VERSIONED = re.compile(r"(?:version|[-=+_v]|cudnn|nccl|cublas|cu1\d|tensorrt|nvidia-[\w-]+|==|\.so\.)\W{0,3}\s*$", re.IGNORECASE)
+_VERSIONED = re.compile(
+    r"(?:version|[-=+_v]|cudnn|nccl|cublas|cu1\d|tensorrt|nvidia-[\w-]+|==|\.so\.)\W{0,3}\s*$", re.IGNORECASE
+)
 _DROPPED = frozenset({"uuid", "created", "digest", "labels"})
-_VERSION_FIELDS = frozenset({"version", "cuda", "cudnn", "requirement", "requires", "libcuda_version", "nvml_version", "kernel"})
+_VERSION_FIELDS = frozenset(
+    {"version", "cuda", "cudnn", "requirement", "requires", "libcuda_version", "nvml_version", "kernel"}
+)
 
 
 def redact_text(text: str, names: tuple[str, ...] = ()) -> str:
@@ -82,7 +112,9 @@ def redact_snapshot(snap: Snapshot) -> Snapshot:
     import socket
 
     host = socket.gethostname()
-    names = tuple(filter(None, (host, host.partition(".")[0], os.environ.get("USER", ""), os.environ.get("LOGNAME", ""))))
+    names = tuple(
+        filter(None, (host, host.partition(".")[0], os.environ.get("USER", ""), os.environ.get("LOGNAME", "")))
+    )
     stack = snap.stack
     env = stack.env.find()
     if env:

@@ -33,8 +33,5 @@ def command(share: bool, output: Optional[Path], python: Optional[str], deadline
     from envcheck.targets import inspect_this
 
     snap = inspect_this(Inspection(python=python, deadline=deadline), matrices.load())
-    if share:
-        text = share_report(snap)
-    else:
-        text = msgspec.json.format(msgspec.json.encode(snap), indent=2).decode() + "\n"
-    emit(text, output)
+    plain = msgspec.json.format(msgspec.json.encode(snap), indent=2).decode() + "\n"
+    emit(share_report(snap) if share else plain, output)

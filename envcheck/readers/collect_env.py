@@ -19,9 +19,22 @@ _LISTED = re.compile(r"^\s*\[(pip3?|conda)\] (\S+?)(?:==|\s+)(\S+)(.*)$")
 _LIBC = re.compile(r"glibc[- ]?(\d+\.\d+)")
 _CUDNN = re.compile(r"libcudnn(?:_\w+)?\.so\.(\d+(?:\.\d+){2,3})$")
 _OS_IDS = (("ubuntu", "ubuntu"), ("debian", "debian"), ("red hat", "rhel"), ("centos", "centos"), ("rocky", "rocky"))
-_MARKS = ("used to build PyTorch", "PyTorch version:", "[pip3]", "[pip]", "[conda]", "collect_env", "CUDA runtime version:",
-          "Nvidia driver version", "Is CUDA available", "GPU models and configuration", "Python platform:",
-          "Libc version:", "cuDNN version:", "Versions of relevant libraries")
+_MARKS = (
+    "used to build PyTorch",
+    "PyTorch version:",
+    "[pip3]",
+    "[pip]",
+    "[conda]",
+    "collect_env",
+    "CUDA runtime version:",
+    "Nvidia driver version",
+    "Is CUDA available",
+    "GPU models and configuration",
+    "Python platform:",
+    "Libc version:",
+    "cuDNN version:",
+    "Versions of relevant libraries",
+)
 _NOTHING = frozenset({"n/a", "none", "could not collect", "no cuda", ""})
 
 
@@ -46,8 +59,15 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
         if field is None:
             if (cudnn := _CUDNN.search(text)) is not None and text.lstrip().startswith("/"):
                 draft.put("stack", "cudnn", cudnn.group(1), line.source)
-                draft.libraries.append(Library(f"libcudnn.so.{cudnn.group(1).partition('.')[0]}", text.strip(),
-                                               cudnn.group(1), "system", source=line.source))
+                draft.libraries.append(
+                    Library(
+                        f"libcudnn.so.{cudnn.group(1).partition('.')[0]}",
+                        text.strip(),
+                        cudnn.group(1),
+                        "system",
+                        source=line.source,
+                    )
+                )
             continue
         name, value = field.group(1).strip(), field.group(2).strip()
         if name in ("PyTorch version", "CUDA used to build PyTorch", "ROCM used to build PyTorch", "Is debug build"):
@@ -72,9 +92,9 @@ def _torch(torch: dict[str, tuple[str, str]], draft: Draft) -> None:
     if version.lower() in _NOTHING and not cuda:
         return
     rocm = hip if hip.lower() not in _NOTHING else None
-    if cuda.lower() == "could not collect":
-        cuda = ""
-    told = "" if cuda.lower() in ("none", "n/a") and not rocm else short_cuda(cuda) if cuda else None
+    # torch.version.cuda is None in a CPU build, which older layouts print as 'Could not collect'.
+    absent = cuda.lower() in ("none", "n/a", "could not collect") and version.lower() not in _NOTHING
+    told = "" if absent and not rocm else short_cuda(cuda)
     variant = versions.local_variant(version) or ("cpu" if told == "" else None)
     clean = version if version.lower() not in _NOTHING else None
     draft.add_package(Package("torch", clean, variant, cuda=told, hip=rocm, source=source or cuda_source))
@@ -93,9 +113,18 @@ def _package(listed: re.Match[str], line: Line, draft: Draft) -> None:
         from envcheck.readers.package_lists import conda_build
 
         cuda, variant = conda_build(build, variant)
-    draft.add_package(Package(
-        normal(name), version, variant, cuda=cuda, installer="conda" if conda else "pip", build=build,
-        channel=words[-1] if conda and len(words) > 1 else "", source=line.source))
+    draft.add_package(
+        Package(
+            normal(name),
+            version,
+            variant,
+            cuda=cuda,
+            installer="conda" if conda else "pip",
+            build=build,
+            channel=words[-1] if conda and len(words) > 1 else "",
+            source=line.source,
+        )
+    )
 
 
 def _field(name: str, value: str, line: Line, draft: Draft, gpus: list[Gpu]) -> None:
@@ -132,8 +161,8 @@ def _field(name: str, value: str, line: Line, draft: Draft, gpus: list[Gpu]) -> 
             draft.put("stack", "cudnn", versions.cudnn_from_integer(int(value)), source)
     elif name in ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES"):
         draft.add_env(name, value, source)
-    elif name in ("vLLM Version", "Neuron SDK Version"):
-        if name.startswith("vLLM") and (version := re.match(r"\d[\w.]*(?:\+\w+)?", value)) is not None:
+    elif name == "vLLM Version":
+        if (version := re.match(r"\d[\w.]*(?:\+\w+)?", value)) is not None:
             draft.add_package(Package("vllm", version.group(), source=source))
 
 

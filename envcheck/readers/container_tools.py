@@ -1,4 +1,4 @@
-"""Container engines in a paste: docker version and info, nvidia-container-cli, nvidia-ctk, docker run, kubectl events."""
+"""Container engines in a paste: docker info, nvidia-container-cli, nvidia-ctk, docker run, kubectl events."""
 
 from __future__ import annotations
 
@@ -13,25 +13,45 @@ from envcheck.readers.lines import Line
 
 NAME = "container tools"
 _SERVER = re.compile(r"^\s*(?:Server Version|Docker version|Version):?\s+v?(\d+\.\d+[\w.+-]*)")
-_INFO = re.compile(r"^\s*(Server Version|Runtimes|Default Runtime|Cgroup Driver|Cgroup Version|CDI spec directories|Docker Root Dir|"
-                   r"Security Options|rootless|runc version|Operating System|Kernel Version|Architecture):\s*(.*)$")
+_INFO = re.compile(
+    r"^\s*(Server Version|Runtimes|Default Runtime|Cgroup Driver|Cgroup Version|CDI spec directories|Docker Root Dir|"
+    r"Security Options|rootless|runc version|Operating System|Kernel Version|Architecture):\s*(.*)$"
+)
 _CTK = re.compile(r"(?:NVIDIA Container (?:Toolkit CLI|Runtime)|nvidia-ctk)(?: version)? v?(\d+\.\d+\.\d+)")
 _CLI = re.compile(r"^cli-version:\s*(\d+\.\d+\.\d+)")
 _NVRM = re.compile(r"^NVRM version:\s*(\d{3}\.[\d.]+)")
 _CUDA = re.compile(r"^CUDA version:\s*(\d+\.\d+)")
 _RUN = re.compile(r"\b(docker|podman|nerdctl|nvidia-docker)2? (?:container )?(?:run|create)\b(.*)")
-_GPUS = re.compile(r"--gpus[ =]|--runtime[ =]\"?nvidia|NVIDIA_VISIBLE_DEVICES=(?!none|void)|--device[ =]nvidia\.com/|nvidia-docker|/dev/nvidia\d")
+_GPUS = re.compile(
+    r"--gpus[ =]|--runtime[ =]\"?nvidia|NVIDIA_VISIBLE_DEVICES=(?!none|void)|--device[ =]nvidia\.com/|nvidia-docker|/dev/nvidia\d"  # noqa: E501
+)
 _IMAGE = re.compile(r"(?<![\w/.:=-])((?:[\w.-]+(?::\d+)?/)?(?:[\w.-]+/)*[\w.-]+:[\w][\w.-]*)(?=$|[\s\"'`,])")
 _POD_IMAGE = re.compile(r'Container image "([^"]+)"')
-_SNAP = re.compile(r"/var/snap/docker|/snap/docker|\bsnap (?:install|list|info) docker|docker\s+\S+\s+\d+\s+latest/stable\s+canonical")
+_SNAP = re.compile(
+    r"/var/snap/docker|/snap/docker|\bsnap (?:install|list|info) docker|docker\s+\S+\s+\d+\s+latest/stable\s+canonical"
+)
 _CUDA_IMAGE = re.compile(r"^(?:[\w.]+/)?nvidia/cuda[a-z-]*:(\d+\.\d+)")
 
 
 def recognises(text: str) -> bool:
     """By the tools' names."""
     low = text.lower()
-    return any(word in low for word in ("docker", "podman", "nvidia-container", "nvidia-ctk", "containerd", "kubelet", "nvcr.io",
-                                        "nvrm version", "cli-version", "nerdctl", "container"))
+    return any(
+        word in low
+        for word in (
+            "docker",
+            "podman",
+            "nvidia-container",
+            "nvidia-ctk",
+            "containerd",
+            "kubelet",
+            "nvcr.io",
+            "nvrm version",
+            "cli-version",
+            "nerdctl",
+            "container",
+        )
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -58,11 +78,18 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             engine["snap"] = True
             engine.setdefault("source", line.source)
     if engine:
-        draft.put("machine", "engine", Engine("docker", **{"source": "docker info", **engine}), engine.get("source", "docker info"))
+        draft.put(
+            "machine",
+            "engine",
+            Engine("docker", **{"source": "docker info", **engine}),
+            engine.get("source", "docker info"),
+        )
 
 
 def _info(name: str, value: str, engine: dict[str, Any], draft: Draft, source: str) -> None:
-    key = {"Server Version": "version", "Default Runtime": "default_runtime", "Cgroup Driver": "cgroup_driver"}.get(name)
+    key = {"Server Version": "version", "Default Runtime": "default_runtime", "Cgroup Driver": "cgroup_driver"}.get(
+        name
+    )
     if key and value:
         engine.setdefault(key, value)
         engine.setdefault("source", source)
@@ -91,7 +118,9 @@ def _run(text: str, line: Line, draft: Draft) -> None:
         draft.want(line.source, gpus_requested=True)
     elif not text.rstrip().endswith("\\") and "--" in arguments and line.shell:
         draft.want(line.source, gpus_requested=False)
-    image = next((found for found in _IMAGE.findall(arguments) if not re.match(r"\d+:\d+$|[A-Za-z]:|/|\.", found)), None)
+    image = next(
+        (found for found in _IMAGE.findall(arguments) if not re.match(r"\d+:\d+$|[A-Za-z]:|/|\.", found)), None
+    )
     if image and "=" not in image:
         _image(image, line.source, draft)
 

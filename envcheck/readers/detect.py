@@ -96,5 +96,8 @@ def _own_json(text: str) -> Optional[Snapshot]:
             found = msgspec.json.decode(data, type=kind)
         except (msgspec.DecodeError, RecursionError):
             continue
-        return found.snapshot if isinstance(found, Report) else found
+        if isinstance(found, Report):
+            return found.snapshot
+        if isinstance(found, Snapshot):
+            return found
     return None

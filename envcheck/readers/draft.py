@@ -169,7 +169,17 @@ def _joined(old: Package, new: Package) -> Optional[Package]:
     longer = max((a or "", b or ""), key=len) or None
     details = {
         key: getattr(old, key) if getattr(old, key) not in (None, "", ()) else getattr(new, key)
-        for key in ("variant", "hip", "installer", "location", "channel", "build", "capabilities", "cxx11_abi", "broken")
+        for key in (
+            "variant",
+            "hip",
+            "installer",
+            "location",
+            "channel",
+            "build",
+            "capabilities",
+            "cxx11_abi",
+            "broken",
+        )
     }
     cuda = old.cuda if old.cuda is not None else new.cuda
     return msgspec.structs.replace(old, version=longer, cuda=cuda, **details)

@@ -11,25 +11,42 @@ from envcheck.readers.lines import Line
 
 NAME = "kernel log"
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\): (\d+)(?:, (.*))?")
-_PROC = re.compile(r"NVRM version: NVIDIA UNIX (?:(Open) )?(?:(?:x86_64|aarch64) )?(?:(Open) )?Kernel Module(?: for \w+)?\s+(\d{3}\.[\d.]+)")
+_PROC = re.compile(
+    r"NVRM version: NVIDIA UNIX (?:(Open) )?(?:(?:x86_64|aarch64) )?(?:(Open) )?Kernel Module(?: for \w+)?\s+(\d{3}\.[\d.]+)"  # noqa: E501
+)
 _API = re.compile(r"NVRM: API mismatch: the client has the version (\d{3}\.[\d.]+)")
 _API_KERNEL = re.compile(r"(?:NVRM: )?this kernel module has the version (\d{3}\.[\d.]+)")
 _LSMOD = re.compile(r"^(nvidia(?:_\w+)?|nouveau|amdgpu|i915|xe)\s+\d+\s+\d+")
 _LSPCI = re.compile(r"(?:VGA compatible controller|3D controller|Display controller)(?: \[\w+\])?: (.*)")
 _LSPCI_NAME = re.compile(r"\[((?:GeForce|Tesla|Quadro|RTX|GTX|TITAN|A\d|H\d|L\d|GRID)[^\]]*)\]")
-_PCI_ID = re.compile(r"\[10de:([0-9a-f]{4})\]", re.IGNORECASE)
+_PCI_ID = re.compile(r"\[10de:([0-9a-f]{4})\]|\bDevice ([0-9a-f]{4})\b", re.IGNORECASE)
 _IN_USE = re.compile(r"Kernel driver in use: (\S+)")
 _UNAME = re.compile(r"^Linux \S+ (\d\.\d+\S*) .*(x86_64|aarch64)")
 _SB = re.compile(r"^SecureBoot (enabled|disabled)")
-_LOADING = re.compile(r"NVRM: loading NVIDIA UNIX (?:(Open) )?(?:\w+ )?(?:(Open) )?Kernel Module(?: for \w+)?\s+(\d{3}\.[\d.]+)")
+_LOADING = re.compile(
+    r"NVRM: loading NVIDIA UNIX (?:(Open) )?(?:\w+ )?(?:(Open) )?Kernel Module(?: for \w+)?\s+(\d{3}\.[\d.]+)"
+)
 _TEGRA = re.compile(r"# R(\d+) \(release\), REVISION: ([\d.]+)")
 _CURRENT_MODULE = re.compile(r"^version:\s+(\d{3}\.\d[\d.]*)$")
 
 
 def recognises(text: str) -> bool:
     """By the kernel module's words."""
-    return any(word in text for word in ("NVRM", "nouveau", "Xid", "controller", "Kernel driver in use", "SecureBoot", "Linux ",
-                                         "(release), REVISION", "nvidia_uvm", "kernel module has the version"))
+    return any(
+        word in text
+        for word in (
+            "NVRM",
+            "nouveau",
+            "Xid",
+            "controller",
+            "Kernel driver in use",
+            "SecureBoot",
+            "Linux ",
+            "(release), REVISION",
+            "nvidia_uvm",
+            "kernel module has the version",
+        )
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -67,7 +84,9 @@ def _nvrm(text: str, line: Line, draft: Draft) -> None:
         draft.facts += 1
         draft.xids.append(XidEvent(int(xid.group(2)), (xid.group(3) or "").strip(), line.source))
     elif (proc := _PROC.search(text) or _LOADING.search(text)) is not None:
-        draft.add_driver(proc.group(3), line.source, flavour="open" if proc.group(1) or proc.group(2) else "proprietary")
+        draft.add_driver(
+            proc.group(3), line.source, flavour="open" if proc.group(1) or proc.group(2) else "proprietary"
+        )
     elif (client := _API.search(text)) is not None:
         draft.put("machine", "nvml_version", client.group(1), line.source)
     elif (kernel := _API_KERNEL.search(text)) is not None:
@@ -79,7 +98,7 @@ def _pci(text: str, line: Line, gpus: list[Gpu]) -> None:
     name = _LSPCI_NAME.search(text)
     if "nvidia" in low:
         ident = _PCI_ID.search(text)
-        pci = ident.group(1).upper() if ident else None
+        pci = (ident.group(1) or ident.group(2)).upper() if ident else None
         gpus.append(Gpu(name.group(1) if name else "NVIDIA GPU", pci_id=pci, source=line.source))
     elif "amd" in low or "ati tech" in low:
         gpus.append(Gpu("AMD GPU", vendor="amd", source=line.source))

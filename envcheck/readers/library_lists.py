@@ -12,11 +12,17 @@ from envcheck.readers.draft import Draft
 from envcheck.readers.lines import Line
 
 NAME = "library lists"
-_ARROW = re.compile(r"(lib(?:cuda|cudart|cudnn\w*|nccl|cublas\w*|nvidia-ml|cusparse|cusolver|nvJitLink|stdc\+\+|cupti)\.so[\w.]*)"
-                    r"(?: \([^)]*\))? => (/\S+|not found)")
-_LS = re.compile(r"(?:^|\s|/)(lib(?:cuda|cudart|cudnn\w*|nccl|cublas\w*|nvidia-ml|nvJitLink)\.so(?:\.\d+)*)(?:\s*->\s*(\S+))?\s*$")
+_ARROW = re.compile(
+    r"(lib(?:cuda|cudart|cudnn\w*|nccl|cublas\w*|nvidia-ml|cusparse|cusolver|nvJitLink|stdc\+\+|cupti)\.so[\w.]*)"
+    r"(?: \([^)]*\))? => (/\S+|not found)"
+)
+_LS = re.compile(
+    r"(?:^|\s|/)(lib(?:cuda|cudart|cudnn\w*|nccl|cublas\w*|nvidia-ml|nvJitLink)\.so(?:\.\d+)*)(?:\s*->\s*(\S+))?\s*$"
+)
 _DPKG = re.compile(r"^(ii|hi|rc|iU|iF)\s+(\S+?)(?::\w+)?\s+(\S+)")
-_DRIVER_PACKAGE = re.compile(r"^(?:nvidia-(?:driver|smi|utils|kernel|dkms|open)[\w.-]*|libnvidia-(?:compute|ml)\d*[\w.-]*|libcuda1)$")
+_DRIVER_PACKAGE = re.compile(
+    r"^(?:nvidia-(?:driver|smi|utils|kernel|dkms|open)[\w.-]*|libnvidia-(?:compute|ml)\d*[\w.-]*|libcuda1)$"
+)
 _DEB_VERSION = re.compile(r"^(?:\d:)?(\d[\d.]*)")
 _RPM = re.compile(r"^(?:kmod-)?(nvidia-driver[\w-]*?|libcudnn\d[\w-]*?|cuda-compat-[\d-]+)-(\d[\d.]+)-\S+$")
 
@@ -60,14 +66,24 @@ def _soname(name: str) -> str:
 def library(path: str, soname: str, order: Optional[int], source: str) -> Library:
     """A row for a path that the paste shows, with the version that its name carries."""
     version = re.search(r"\.so\.(\d+(?:\.\d+)+)$", path)
-    return Library(_soname(soname), path, version.group(1) if version else None, origin(path), order=order, source=source)
+    return Library(
+        _soname(soname), path, version.group(1) if version else None, origin(path), order=order, source=source
+    )
 
 
 def origin(path: str) -> str:
     """Whose a library is by its path."""
-    for mark, name in (("/compat/", "compat"), ("/stubs/", "stub"), ("/wsl/", "wsl"), ("site-packages/nvidia/", "wheel"),
-                       ("site-packages/", "wheel"), ("dist-packages/", "wheel"), ("/envs/", "conda"), ("conda", "conda"),
-                       ("/usr/local/cuda", "toolkit")):
+    for mark, name in (
+        ("/compat/", "compat"),
+        ("/stubs/", "stub"),
+        ("/wsl/", "wsl"),
+        ("site-packages/nvidia/", "wheel"),
+        ("site-packages/", "wheel"),
+        ("dist-packages/", "wheel"),
+        ("/envs/", "conda"),
+        ("conda", "conda"),
+        ("/usr/local/cuda", "toolkit"),
+    ):
         if mark in path:
             return name
     return "driver" if re.search(r"lib(?:cuda|nvidia-ml)\.so", path) else "system"
@@ -95,5 +111,5 @@ def _installed(name: str, version: str, source: str, draft: Draft) -> None:
         from envcheck.model.machine import ContainerToolkit
 
         draft.put("machine", "toolkit", ContainerToolkit(str(versions.find(version)), source=source), source)
-    elif name in ("libc6",):
+    elif name == "libc6":
         draft.put("stack", "glibc", version, source)

@@ -24,7 +24,7 @@ _PROMPT = re.compile(
 )
 # '# command' and '> command' are prompts only before the name of a tool, else a remark or a quotation.
 _BARE_PROMPT = re.compile(
-    r"^\s*[#>]\s+(?=(?:sudo\s+)?(?:python3?|pip3?|conda|mamba|nvidia-smi|nvcc|(?:docker|podman) (?:run|exec|info|version|compose|pull|ps)|ldd|ldconfig|cat|ls|dmesg|"
+    r"^\s*[#>]\s+(?=(?:sudo\s+)?(?:python3?|pip3?|conda|mamba|nvidia-smi|nvcc|(?:docker|podman) (?:run|exec|info|version|compose|pull|ps)|ldd|ldconfig|cat|ls|dmesg|"  # noqa: E501
     r"modprobe|gcc|uv|echo|kubectl|dpkg|journalctl|export)\b)"
 )
 

@@ -8,33 +8,42 @@ from collections.abc import Sequence
 from envcheck import versions
 from envcheck.model.machine import Gpu
 from envcheck.model.stack import Compiler, Package, Toolkit
-from envcheck.readers.draft import Draft, normal
+from envcheck.readers.draft import Draft
 from envcheck.readers.lines import Line
 from envcheck.readers.python_prints import capabilities
 
 NAME = "error log"
 _TOO_OLD = re.compile(r"driver on your system is too old \(found version (\d{4,5})\)")
-_CAPABILITY = re.compile(r"(?:^|\s{2,}|Warning: ?\s*|:\s)((?:NVIDIA|GeForce|Tesla|Quadro|GRID|TITAN)[\w ()/.-]*?|[\w ]{3,40}?) with CUDA capability sm_(\d{2,3}) is not compatible")
+_CAPABILITY = re.compile(
+    r"(?:^|\s{2,}|Warning: ?\s*|:\s)((?:NVIDIA|GeForce|Tesla|Quadro|GRID|TITAN)[\w ()/.-]*?|[\w ]{3,40}?) with CUDA capability sm_(\d{2,3}) is not compatible"  # noqa: E501
+)
 _OLD_CAPABILITY = re.compile(r"Found GPU(\d+) (.+?) which is of (?:cuda )?capability (\d+\.\d+)", re.IGNORECASE)
-_SUPPORTS = re.compile(r"(?:current PyTorch install(?:ation)? supports|supported by this library is|compiled for) CUDA capabilities?:? ((?:(?:sm|compute)_\w+[ ,.]*)+)")
-_SUPPORTS_RANGE = re.compile(r"supports CUDA capabilities ((?:sm_\d+ ?)+)")
-_SITE = re.compile(r"/(?:lib|lib64)/python(\d\.\d{1,2})/(?:site|dist)-packages/|[\\/]Python(\d)(\d{1,2})[\\/](?:Lib|lib)[\\/]")
+_SUPPORTS = re.compile(
+    r"(?:current PyTorch install(?:ation)? supports|supported by this library is|compiled for) CUDA capabilities?:? ((?:(?:sm|compute)_\w+[ ,.]*)+)"  # noqa: E501
+)
+_SITE = re.compile(
+    r"/(?:lib|lib64)/python(\d\.\d{1,2})/(?:site|dist)-packages/|[\\/]Python(\d)(\d{1,2})[\\/](?:Lib|lib)[\\/]"
+)
 _CPYTHON = re.compile(r"\.cpython-(\d)(\d{1,2})-")
 _TORCH_WHEEL = re.compile(r"[\\/]torch-(\d+\.\d+\.\d+(?:\+[\w.]+)?)(?:-|\.dist-info)")
-_DETECTED = re.compile(r"detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile\s+PyTorch \((\d+\.\d+)\)")
-_DEEPSPEED = re.compile(r"Installed CUDA version (\d+\.\d+) does not match the version torch was compiled with (\d+\.\d+)")
+_DETECTED = re.compile(
+    r"detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile\s+PyTorch \((\d+\.\d+)\)"
+)
+_DEEPSPEED = re.compile(
+    r"Installed CUDA version (\d+\.\d+) does not match the version torch was compiled with (\d+\.\d+)"
+)
 _XFORMERS = re.compile(r"PyTorch (\S+) with CUDA (\d{3,5}|None) \(you have (\S+?)\)")
 _JAX_FOUND = re.compile(r"Installed version: (\d{4,5})\b")
 _TF_DEVICE = re.compile(r"name: ([^,]+?), pci bus id: [^,]+, compute capability: (\d+\.\d+)")
 _TF_PROPERTIES = re.compile(r"name: (.+?) computeCapability: (\d+\.\d+)")
 _MACHINE_SHAPE = re.compile(r"machine_shape: Nvidia(Tesla)?([A-Z]\d+)")
-_COMPILE_CC = re.compile(r"compilation terminated|fatal error: \S+: No such file")
 _GCC_PATH = re.compile(r"/usr/lib/gcc/[\w-]+/(\d{1,2})/")
 _BNB_CC = re.compile(r"Highest compute capability among GPUs detected: (\d\.\d)")
 _WINDOWS = re.compile(r"(?:^|[\s\"'(])[A-Z]:\\\w|cudart64_\d+\.dll|win_amd64|\bPS [A-Z]:")
 _DRIVER_NCCL = re.compile(r"CUDA Driver version (\d{4,5})|cudaDriverVersion (\d{4,5})")
-_VLLM = re.compile(r"Initializing (?:a|an) (?:V\d )?LLM engine \(v(\d+\.\d+[\w.]*)\)|vLLM API server version v?(\d+\.\d+[\w.]*)")
-_NCCL = re.compile(r"NCCL version (\d+\.\d+\.\d+)\+cuda(\d+\.\d+)")
+_VLLM = re.compile(
+    r"Initializing (?:a|an) (?:V\d )?LLM engine \(v(\d+\.\d+[\w.]*)\)|vLLM API server version v?(\d+\.\d+[\w.]*)"
+)
 
 
 def recognises(text: str) -> bool:
@@ -53,7 +62,11 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
         if "CUDA version" in text or "mismatches" in text:
             after = lines[place + 1].text if place + 1 < len(lines) else ""
             _mismatch(f"{text.strip()} {after.strip()}", line, draft)
-        if "python" in text.lower() and (site := _SITE.search(text)) is not None and "/usr/lib/python3/dist" not in text:
+        if (
+            "python" in text.lower()
+            and (site := _SITE.search(text)) is not None
+            and "/usr/lib/python3/dist" not in text
+        ):
             draft.add_python(site.group(1) or f"{site.group(2)}.{site.group(3)}", line.source)
         if ".cpython-" in text and (built := _CPYTHON.search(text)) is not None:
             draft.add_python(f"{built.group(1)}.{built.group(2)}", line.source)
@@ -70,11 +83,8 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             draft.put("stack", "compiler", Compiler("gcc", gcc.group(1), source=line.source), line.source)
         if ("\\" in text or ".dll" in text or "win_amd64" in text) and _WINDOWS.search(text):
             draft.put("machine", "os", "windows", line.source)
-        if "vLLM" in text or "LLM engine" in text:
-            if (vllm := _VLLM.search(text)) is not None:
-                draft.add_package(Package("vllm", vllm.group(1) or vllm.group(2), source=line.source))
-        if "NCCL version" in text and (found := _NCCL.search(text)) is not None:
-            draft.facts += 1
+        if ("vLLM" in text or "LLM engine" in text) and (vllm := _VLLM.search(text)) is not None:
+            draft.add_package(Package("vllm", vllm.group(1) or vllm.group(2), source=line.source))
 
 
 def _torch(version: str, source: str) -> Package:
@@ -88,7 +98,9 @@ def _capability(text: str, line: Line, draft: Draft) -> None:
     if (supported := _SUPPORTS.search(text)) is not None:
         draft.add_package(Package("torch", capabilities=capabilities(supported.group(1)), source=line.source))
     if (old := _OLD_CAPABILITY.search(text)) is not None:
-        draft.add_gpus([Gpu(old.group(2).strip(), index=int(old.group(1)), capability=old.group(3), source=line.source)])
+        draft.add_gpus(
+            [Gpu(old.group(2).strip(), index=int(old.group(1)), capability=old.group(3), source=line.source)]
+        )
     elif (device := _TF_DEVICE.search(text) or _TF_PROPERTIES.search(text)) is not None:
         draft.add_gpus([Gpu(device.group(1).strip(), capability=device.group(2), source=line.source)])
     elif (bnb := _BNB_CC.search(text)) is not None:
@@ -102,6 +114,3 @@ def _mismatch(text: str, line: Line, draft: Draft) -> None:
         draft.toolkits.append(Toolkit(match.group(1), on_path=True, source=line.source))
         draft.add_package(Package("torch", cuda=match.group(2), source=line.source))
         draft.want(line.source, compile=True)
-
-
-__all__ = ["NAME", "normal", "read", "recognises"]

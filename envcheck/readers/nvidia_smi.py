@@ -34,7 +34,13 @@ _LOST = re.compile(r"Unable to determine the device handle for (?:GPU|gpu)\s*(\S
 
 def recognises(text: str) -> bool:
     """By the program's name or a part of its table."""
-    return "NVIDIA-SMI" in text or "MiB /" in text or "Driver Version" in text or "Unable to determine" in text or "GPU Memory" in text
+    return (
+        "NVIDIA-SMI" in text
+        or "MiB /" in text
+        or "Driver Version" in text
+        or "Unable to determine" in text
+        or "GPU Memory" in text
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -92,8 +98,9 @@ def _row(line: Line) -> Optional[Gpu]:
     if ecc.split()[0].isdigit():
         details["ecc_errors"] = int(ecc.split()[0])
     lost = "nvidia-smi shows ERR! for it" if "ERR!" in name or bus == "ERR!" else ""
-    return Gpu(name, index=int(index), pci_bus="" if bus in ("N/A", "ERR!") else bus, lost=lost, source=line.source,
-               **details)
+    return Gpu(
+        name, index=int(index), pci_bus="" if bus in ("N/A", "ERR!") else bus, lost=lost, source=line.source, **details
+    )
 
 
 def _more(gpus: list[Gpu], text: str) -> Gpu:

@@ -20,15 +20,35 @@ _PAIR = re.compile(r"^(\s*)(\S.*?)\s*:\s(.*)$")
 _SECTION = re.compile(r"^(\s*)([A-Z][\w ()/&.-]*?)\s*$")
 _NUMBER = re.compile(r"\d+")
 _UNIT = re.compile(r"\s*\[[^\]]*\]")
-_CSV = {"name": "name", "gpu_name": "name", "index": "index", "uuid": "uuid", "gpu_uuid": "uuid",
-        "driver_version": "driver", "memory.total": "memory", "compute_cap": "capability", "pci.bus_id": "bus",
-        "gpu_bus_id": "bus", "mig.mode.current": "mig", "memory.used": "used", "persistence_mode": "persistence"}
+_CSV = {
+    "name": "name",
+    "gpu_name": "name",
+    "index": "index",
+    "uuid": "uuid",
+    "gpu_uuid": "uuid",
+    "driver_version": "driver",
+    "memory.total": "memory",
+    "compute_cap": "capability",
+    "pci.bus_id": "bus",
+    "gpu_bus_id": "bus",
+    "mig.mode.current": "mig",
+    "memory.used": "used",
+    "persistence_mode": "persistence",
+}
 
 
 def recognises(text: str) -> bool:
     """By its headings."""
-    return ("NVSMI LOG" in text or "(UUID" in text or "Product Name" in text or "Attached GPUs" in text
-            or "--query-gpu" in text or "driver_version" in text or "compute_cap" in text or "Addressing Mode" in text)
+    return (
+        "NVSMI LOG" in text
+        or "(UUID" in text
+        or "Product Name" in text
+        or "Attached GPUs" in text
+        or "--query-gpu" in text
+        or "driver_version" in text
+        or "compute_cap" in text
+        or "Addressing Mode" in text
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -108,7 +128,7 @@ def _detail(current: dict[str, Any], name: str, value: str, sections: list[str],
             current["memory_used_mib"] = int(number.group())
     elif name == "Pending" and section in ("Remapped Rows", "Row Remapper", "Retired Pages"):
         current["remap_pending"] = {"yes": True, "no": False}.get(value.lower())
-    elif name in ("Remapping Failure Occurred",) and section == "Remapped Rows":
+    elif name == "Remapping Failure Occurred" and section == "Remapped Rows":
         current["remap_failed"] = {"yes": True, "no": False}.get(value.lower())
     elif name.startswith("Pending Page Blacklist"):
         current["remap_pending"] = {"yes": True, "no": False}.get(value.lower())
@@ -149,8 +169,13 @@ def _read_csv(lines: Sequence[Line], draft: Draft) -> None:
 
 def _lonely(column: str, text: str) -> bool:
     """A row of a single column must look like its values."""
-    return bool({"name": re.match(r"(NVIDIA|Tesla|GeForce|Quadro) ", text), "driver_version": re.fullmatch(r"\d{3}\.[\d.]+", text),
-                 "compute_cap": re.fullmatch(r"\d{1,2}\.\d", text)}.get(column))
+    return bool(
+        {
+            "name": re.match(r"(NVIDIA|Tesla|GeForce|Quadro) ", text),
+            "driver_version": re.fullmatch(r"\d{3}\.[\d.]+", text),
+            "compute_cap": re.fullmatch(r"\d{1,2}\.\d", text),
+        }.get(column)
+    )
 
 
 def _csv_row(cells: dict[str, str], line: Line, draft: Draft, place: int) -> Any:
@@ -168,4 +193,6 @@ def _csv_row(cells: dict[str, str], line: Line, draft: Draft, place: int) -> Any
     if cells.get("mig") in ("Enabled", "Disabled"):
         details["mig_enabled"] = cells["mig"] == "Enabled"
     index = int(cells["index"]) if cells.get("index", "").isdigit() else place
-    return Gpu(name, index=index, uuid=cells.get("uuid", ""), pci_bus=cells.get("bus", ""), source=line.source, **details)
+    return Gpu(
+        name, index=index, uuid=cells.get("uuid", ""), pci_bus=cells.get("bus", ""), source=line.source, **details
+    )

@@ -45,7 +45,9 @@ class _Log:
         self.path.append(tag)
         self.text.clear()
         if self.path[1:] == ["gpu"]:
-            self.gpus.append({"line": self.parser.CurrentLineNumber + self.offset, "bus": attributes.get("id", ""), "mig": []})
+            self.gpus.append(
+                {"line": self.parser.CurrentLineNumber + self.offset, "bus": attributes.get("id", ""), "mig": []}
+            )
         elif tag == "mig_device" and self.gpus:
             self.gpus[-1]["mig"].append(self.parser.CurrentLineNumber + self.offset)
 
@@ -81,7 +83,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             break
     text = "".join(pieces)
     try:
-        log.parser.Parse(text[text.index("<nvidia_smi_log"):], True)
+        log.parser.Parse(text[text.index("<nvidia_smi_log") :], True)
     except _Refused:
         draft.remarks.append(f"the XML at line {first} declares entities or nests too deep: not read")
         return

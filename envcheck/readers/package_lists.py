@@ -14,7 +14,7 @@ from envcheck.readers.lines import Line
 
 NAME = "package list"
 _VERSION = r"v?\d+(?:\.\d+)*(?:\.?(?:a|b|rc|post|dev)\d*)*(?:\.\w+)?(?:\+[\w.]+)?"
-_FREEZE = re.compile(rf"^\s*(?:- )?([A-Za-z][\w.-]*)==({_VERSION})(?=$|[\s;,\\])")
+_FREEZE = re.compile(rf"^\s*(?:[-+~] )?([A-Za-z][\w.-]*)==({_VERSION})(?=$|[\s;,\\])")
 _DIRECT = re.compile(r"^\s*([A-Za-z][\w.-]*) @ (\S+)")
 _WHEEL = re.compile(r"([A-Za-z]\w*(?:\.\w+)*)-(\d[\w.+!]*?)-(?:\d\w*-)?(cp\d+\w*|py\d[\w.]*)-\w+-([\w.]+)\.whl")
 _COLUMNS = re.compile(rf"^\s*([A-Za-z][\w.-]*)\s{{2,}}({_VERSION})(?:\s+(\S.*))?$")
@@ -25,16 +25,50 @@ _SHOW = re.compile(r"^(Name|Version|Location|Required-by|Requires): (.*)$")
 _HEADER = re.compile(r"^\s*Package\s+Version\b")
 _CONDA_HEADER = re.compile(r"^# (?:packages in environment at|Name\s+Version\s+Build)")
 _BUILD_CUDA = re.compile(r"cuda(?:_?(\d{2})_?(\d)|(\d{1,2})\.(\d))")
+_VIRTUAL = re.compile(r"\b__(cuda|glibc)=(\d+\.\d+)")  # conda info
 _LEGACY = re.compile(rf"^\s*([A-Za-z][\w.-]*) \(({_VERSION})\)$")
 _LIST_COMMAND = re.compile(r"\b(?:pip\d?(?:\.\d+)?|uv pip|conda|mamba|micromamba) (?:list|freeze)\b")
-_NEVER = frozenset({"python", "version", "driver", "cuda", "line", "gpu", "release", "build", "error", "ii", "of", "sm",
-                    "cudnn version", "nvcc", "linux", "windows", "ubuntu", "file", "the", "file-line", "since", "is"})
+_NEVER = frozenset(
+    {
+        "python",
+        "version",
+        "driver",
+        "cuda",
+        "line",
+        "gpu",
+        "release",
+        "build",
+        "error",
+        "ii",
+        "of",
+        "sm",
+        "cudnn version",
+        "nvcc",
+        "linux",
+        "windows",
+        "ubuntu",
+        "file",
+        "the",
+        "file-line",
+        "since",
+        "is",
+    }
+)
 
 
 def recognises(text: str) -> bool:
     """By '==', a list's command or header, conda's, or two columns."""
-    return ("==" in text or " @ " in text or "ersion" in text or "list" in text or "freeze" in text or "Name: " in text
-            or "# Name" in text or "   " in text or "dependencies:" in text)
+    return (
+        "==" in text
+        or " @ " in text
+        or "ersion" in text
+        or "list" in text
+        or "freeze" in text
+        or "Name: " in text
+        or "# Name" in text
+        or "   " in text
+        or "dependencies:" in text
+    )
 
 
 def conda_build(build: str, variant: Optional[str]) -> tuple[Optional[str], Optional[str]]:
@@ -65,6 +99,12 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             continue
         if text.startswith("#") and _CONDA_HEADER.match(text):
             mode = "conda"
+            continue
+        if "__" in text and (virtual := _VIRTUAL.search(text)) is not None:
+            if virtual.group(1) == "cuda":
+                draft.add_driver(None, line.source, virtual.group(2))
+            else:
+                draft.put("stack", "glibc", virtual.group(2), line.source)
             continue
         if (field := _SHOW.match(text)) is not None:
             if field.group(1) == "Name":
@@ -110,8 +150,16 @@ def _read_line(text: str, mode: str, source: str) -> Optional[Package]:
     if (exported := _EXPORT.match(text)) is not None:
         channel, name, version, build = exported.groups()
         cuda, variant = conda_build(build or "", None)
-        return Package(normal(name), version, variant, cuda=cuda, installer="conda", channel=channel or "",
-                       build=build or "", source=source)
+        return Package(
+            normal(name),
+            version,
+            variant,
+            cuda=cuda,
+            installer="conda",
+            channel=channel or "",
+            build=build or "",
+            source=source,
+        )
     if (legacy := _LEGACY.match(text)) is not None and mode:
         return _package(legacy.group(1), legacy.group(2), source, "pip")
     match = _COLUMNS.match(text) or (_ONE_SPACE.match(text) if mode else None)
@@ -137,7 +185,9 @@ def _conda(match: re.Match[str], source: str) -> Package:
     if "pypi" in build or channel == "pypi":
         return _package(name, version, source, "pip", channel="pypi")
     cuda, variant = conda_build(build, None)
-    return Package(normal(name), version, variant, cuda=cuda, installer="conda", channel=channel, build=build, source=source)
+    return Package(
+        normal(name), version, variant, cuda=cuda, installer="conda", channel=channel, build=build, source=source
+    )
 
 
 def _direct(text: str, source: str) -> Optional[Package]:
@@ -150,7 +200,16 @@ def _direct(text: str, source: str) -> Optional[Package]:
     return _package(match.group(1), wheel.group(2), source, "pip", tag=wheel.group(3))
 
 
-def _package(name: str, version: str, source: str, installer: str, location: str = "", channel: str = "",
-             tag: str = "") -> Package:
-    return Package(normal(name), version, versions.local_variant(version), installer=installer, location=location,
-                   channel=channel, python_tag=tag, source=source)
+def _package(
+    name: str, version: str, source: str, installer: str, location: str = "", channel: str = "", tag: str = ""
+) -> Package:
+    return Package(
+        normal(name),
+        version,
+        versions.local_variant(version),
+        installer=installer,
+        location=location,
+        channel=channel,
+        python_tag=tag,
+        source=source,
+    )

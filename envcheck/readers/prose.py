@@ -13,27 +13,44 @@ from envcheck.readers.lines import Line
 
 NAME = "prose"
 # Only remarks, list items and 'name: value' lines count: elsewhere a product's name may be an example.
-_LABEL = re.compile(r"^\s*(?:[-*•#]+\s*)?(?:\*\*)?(?:GPUs?|Graphics(?: card)?|Driver|OS|CUDA|cuDNN|torch|PyTorch|TensorFlow|JAX|Python|Host|"
-                    r"Hardware|Environment|System|NVIDIA[\w ]*|Container|Versions?|Docker|Kernel|Linux|Windows|Platform|Machine)\b[^:=]{0,30}[:=]",
-                    re.IGNORECASE)
+_LABEL = re.compile(
+    r"^\s*(?:[-*•#]+\s*)?(?:\*\*)?(?:GPUs?|Graphics(?: card)?|Driver|OS|CUDA|cuDNN|torch|PyTorch|TensorFlow|JAX|Python|Host|"  # noqa: E501
+    r"Hardware|Environment|System|NVIDIA[\w ]*|Container|Versions?|Docker|Kernel|Linux|Windows|Platform|Machine)\b[^:=]{0,30}[:=]",  # noqa: E501
+    re.IGNORECASE,
+)
 _GPU = re.compile(
     r"(?:(\d{1,2})\s*[x×*]\s*)?\b((?:NVIDIA |GeForce |Tesla |Quadro )*"
-    r"(?:RTX (?:PRO )?(?:A?\d{4}|\d{3,4})(?: ?(?:Ti|SUPER|Ada(?: Generation)?|Laptop GPU|Blackwell|D\b|Max-Q|Mobile))*|GTX \d{3,4}(?: ?(?:Ti|SUPER))*"
+    r"(?:RTX (?:PRO )?(?:A?\d{4}|\d{3,4})(?: ?(?:Ti|SUPER|Ada(?: Generation)?|Laptop GPU|Blackwell|D\b|Max-Q|Mobile))*|GTX \d{3,4}(?: ?(?:Ti|SUPER))*"  # noqa: E501
     r"|(?:Tesla )?(?:[VPTKM]\d{2,3}|A100|A10G?|A16|A2|A30|A40|A800|H100|H200|H800|H20|B200|B300|GH200|GB200|L40S?|L4)"
-    r"(?:[- ](?:SXM\d?|PCIe?|NVL))?(?:[- ]?\d{2}GB)?|TITAN (?:RTX|V|Xp?|Black)|DGX Spark|Jetson[\w ]*(?:Nano|Orin|Xavier|TX\d|Thor)[\w ]*))(?![\w-])"
+    r"(?:[- ](?:SXM\d?|PCIe?|NVL))?(?:[- ]?\d{2}GB)?|TITAN (?:RTX|V|Xp?|Black)|DGX Spark|Jetson[\w ]*(?:Nano|Orin|Xavier|TX\d|Thor)[\w ]*))(?![\w-])"  # noqa: E501
 )
-_DRIVER = re.compile(r"\bdriver(?:\s+version)?s?\s*[:=]?\s*(?:is\s+|v)?(\d{3}(?:\.\d{2,3}(?:\.\d{2})?)?)\b(?!\s*(?:MB|GB|MiB|W|C)\b)", re.IGNORECASE)
+_DRIVER = re.compile(
+    r"\bdriver(?:\s+version)?s?\s*[:=]?\s*(?:is\s+|v)?(\d{3}(?:\.\d{2,3}(?:\.\d{2})?)?)\b(?!\s*(?:MB|GB|MiB|W|C)\b)",
+    re.IGNORECASE,
+)
 _CUDA_OF_DRIVER = re.compile(r"Driver Version: \d{3}[\d.]*,? +CUDA Version: (\d+\.\d+)")
-_CUDA = re.compile(r"\b(?:(container|image|docker|toolkit)(?:'s)?\s+)?CUDA(?:\s+(toolkit|version|Version))?\s*[:=]?\s*v?(\d{1,2}\.\d{1,2})(?:\.\d+)?\b(\s+toolkit)?", re.IGNORECASE)
-_CUDNN = re.compile(r"\bcudnn\d?(?:[- ]cuda[- ]\d+[- ]\d+)?(?:\s+version)?\s*[:=]?\s*v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE)
+_CUDA = re.compile(
+    r"\b(?:(container|image|docker|toolkit)(?:'s)?\s+)?CUDA(?:\s+(toolkit|version|Version))?\s*[:=]?\s*v?(\d{1,2}\.\d{1,2})(?:\.\d+)?\b(\s+toolkit)?",
+    re.IGNORECASE,
+)
+_CUDNN = re.compile(
+    r"\bcudnn\d?(?:[- ]cuda[- ]\d+[- ]\d+)?(?:\s+version)?\s*[:=]?\s*v?(\d+\.\d+(?:\.\d+)*)", re.IGNORECASE
+)
 _PACKAGE = re.compile(
     r"\b(torch|pytorch|torchvision|torchaudio|tensorflow|tensorflow-gpu|jax|jaxlib|numpy|vllm|xformers|flash[-_]attn|onnxruntime-gpu|onnxruntime|"
     r"bitsandbytes|triton|transformers|deepspeed|ctranslate2|faster-whisper|cupy-cuda1\dx|libnccl2|accelerate)"
-    r"(?:\s+version)?\s*(?:[:=]{1,2}|\s)\s*v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:post|dev|rc|a|b)\d+)*(?:\+[\w.]+)?)", re.IGNORECASE)
-_TORCH_BUILD = re.compile(r"\b(?:py)?torch\s*v?(\d+\.\d+\.\d+)\s+(?:with|for|\+)\s*(?:CUDA\s*|cu)(\d+\.?\d+)", re.IGNORECASE)
+    r"(?:\s+version)?\s*(?:[:=]{1,2}|\s)\s*v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:post|dev|rc|a|b)\d+)*(?:\+[\w.]+)?)",
+    re.IGNORECASE,
+)
+_TORCH_BUILD = re.compile(
+    r"\b(?:py)?torch\s*v?(\d+\.\d+\.\d+)\s+(?:with|for|\+)\s*(?:CUDA\s*|cu)(\d+\.?\d+)", re.IGNORECASE
+)
 _CUDA_VIA_TORCH = re.compile(r"CUDA \((?:via|of) torch\)\s*[:=]\s*(\d+\.\d+)")
 _PYTHON = re.compile(r"\bpython(?:\s+version)?\s*[:=]?\s*v?(3\.\d{1,2}(?:\.\d+)?)\b", re.IGNORECASE)
-_NO_GPU = re.compile(r"\bno (?:NVIDIA|CUDA) (?:GPU|card|device)|\bAMD GPU only|Intel GPU only|without (?:an? )?(?:NVIDIA )?GPU\b", re.IGNORECASE)
+_NO_GPU = re.compile(
+    r"\bno (?:NVIDIA|CUDA) (?:GPU|card|device)|\bAMD GPU only|Intel GPU only|without (?:an? )?(?:NVIDIA )?GPU\b",
+    re.IGNORECASE,
+)
 _CAPABILITY = re.compile(r"compute capability:? (\d{1,2}\.\d)|\bsm_(\d{2,3})\b")
 _GLIBC = re.compile(r"\bglibc\s*[:=]?\s*(2\.\d{1,2})\b", re.IGNORECASE)
 
@@ -83,7 +100,7 @@ def _machine(text: str, line: Line, draft: Draft, remark: bool) -> None:
         capability = told.group(1) or f"{digits[:-1]}.{digits[-1]}"
     for match in found[:8]:
         name = " ".join(match.group(2).split())
-        if name.startswith("Jetson") or "GPU" in name and len(name) < 5:
+        if name.startswith("Jetson") or ("GPU" in name and len(name) < 5):
             continue
         count = min(int(match.group(1) or 1), 16)
         gpus += [Gpu(name, capability=capability, source=source)] * count
@@ -121,11 +138,12 @@ def _stack(text: str, line: Line, draft: Draft, remark: bool) -> None:
         for match in _PACKAGE.finditer(text):
             name = normal(match.group(1))
             version = match.group(2)
-            if name == "libnccl2" or draft.packages and any(p.name == name for p in draft.packages):
+            if name == "libnccl2" or (draft.packages and any(p.name == name for p in draft.packages)):
                 continue
-            draft.add_package(Package("torch" if name == "pytorch" else name, version, versions.local_variant(version), source=source))
+            draft.add_package(
+                Package("torch" if name == "pytorch" else name, version, versions.local_variant(version), source=source)
+            )
     if (python := _PYTHON.search(text)) is not None:
         draft.add_python(python.group(1), source)
     if (glibc := _GLIBC.search(text)) is not None:
         draft.put("stack", "glibc", glibc.group(1), source)
-

@@ -21,18 +21,42 @@ _BANNER = re.compile(r"^Python (\d\.\d+\.\d+)\S* (?:\||\()")
 _SAID = re.compile(r"^(?:Python|python)(?: version)?\s*[:=]?\s*(\d\.\d{1,2}(?:\.\d+)?)\s*$")
 _PRINT = re.compile(r"print\((.*?)\)\s*(?:;|$)")
 _ECHO = re.compile(r"^(?:echo \$|printenv )([A-Z_]+)$")
-_EXPORT = re.compile(r"^(?:export )?(CUDA_VISIBLE_DEVICES|LD_LIBRARY_PATH|CUDA_HOME|NVIDIA_VISIBLE_DEVICES)=(\S*)(?:\s|$)")
+_EXPORT = re.compile(
+    r"^(?:export )?(CUDA_VISIBLE_DEVICES|LD_LIBRARY_PATH|CUDA_HOME|NVIDIA_VISIBLE_DEVICES)=(\S*)(?:\s|$)"
+)
 _SET = re.compile(r"environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\]\s*=\s*[\"']([^\"']*)[\"']")
 _MODULE = re.compile(r"\b(\w+)\.__version__$")
-_MODULES = {"torch": "torch", "torchvision": "torchvision", "torchaudio": "torchaudio", "tf": "tensorflow", "tensorflow": "tensorflow",
-            "jax": "jax", "jaxlib": "jaxlib", "np": "numpy", "numpy": "numpy", "xformers": "xformers", "vllm": "vllm",
-            "flash_attn": "flash-attn", "onnxruntime": "onnxruntime", "ort": "onnxruntime", "cupy": "cupy", "triton": "triton"}
+_MODULES = {
+    "torch": "torch",
+    "torchvision": "torchvision",
+    "torchaudio": "torchaudio",
+    "tf": "tensorflow",
+    "tensorflow": "tensorflow",
+    "jax": "jax",
+    "jaxlib": "jaxlib",
+    "np": "numpy",
+    "numpy": "numpy",
+    "xformers": "xformers",
+    "vllm": "vllm",
+    "flash_attn": "flash-attn",
+    "onnxruntime": "onnxruntime",
+    "ort": "onnxruntime",
+    "cupy": "cupy",
+    "triton": "triton",
+}
 
 
 def recognises(text: str) -> bool:
     """By a prompt, a Python one-liner, its version or a variable."""
-    return (">>>" in text or "ython" in text or "In [" in text or "CUDA_VISIBLE_DEVICES" in text or "LD_LIBRARY_PATH" in text
-            or "echo $" in text or "CUDA_HOME" in text)
+    return (
+        ">>>" in text
+        or "ython" in text
+        or "In [" in text
+        or "CUDA_VISIBLE_DEVICES" in text
+        or "LD_LIBRARY_PATH" in text
+        or "echo $" in text
+        or "CUDA_HOME" in text
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -91,7 +115,7 @@ def _answer(question: str, text: str, source: str, draft: Draft) -> bool:
     if ", " in question and text.count(" ") >= 1 and not text.startswith(("(", "'")):
         parts, answers = question.split(", "), text.split(" ")
         if len(parts) == len(answers):
-            return all([_answer(part, answer, source, draft) for part, answer in zip(parts, answers)])
+            return [_answer(part, answer, source, draft) for part, answer in zip(parts, answers)] != []
     value = _literal(text)
     plain = str(value)
     question = question.replace("print(", "").strip(") ") if question.startswith("print(") else question

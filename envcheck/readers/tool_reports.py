@@ -13,25 +13,53 @@ from envcheck.readers.draft import Draft, normal, short_cuda
 from envcheck.readers.lines import Line
 
 NAME = "tool report"
-_DOTS = re.compile(r"^\s*(torch version|torch cuda version|torch hip version|nvcc version|deepspeed info|shared memory \(/dev/shm\) size) \.+ (.*)$")
+_DOTS = re.compile(
+    r"^\s*(torch version|torch cuda version|torch hip version|nvcc version|deepspeed info|shared memory \(/dev/shm\) size) \.+ (.*)$"  # noqa: E501
+)
 _DASH = re.compile(r"^\s*[-*]\s*`?([A-Za-z][\w ()/.-]{1,60}?)`?\s*:\s*(.*)$")
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d*)*(?:\+[\w.]+)?")
-_XFORMERS = re.compile(r"^(pytorch\.version|pytorch\.cuda|gpu\.compute_capability|gpu\.name|build\.cuda_version|build\.torch_version"
-                       r"|build\.python_version|xFormers)\s*:?\s+(.+)$")
-_TF_INFO = re.compile(r"^(?:tf|TensorFlow) (?:version|Version)\s*[:=]\s*v?(\S+)|^v\d+\.\d+\.\d+-\S+ (\d+\.\d+\.\d+)|^tensorflow==(\S+)$")
+_XFORMERS = re.compile(
+    r"^(pytorch\.version|pytorch\.cuda|gpu\.compute_capability|gpu\.name|build\.cuda_version|build\.torch_version"
+    r"|build\.python_version|xFormers)\s*:?\s+(.+)$"
+)
+_TF_INFO = re.compile(
+    r"^(?:tf|TensorFlow) (?:version|Version)\s*[:=]\s*v?(\S+)|^v\d+\.\d+\.\d+-\S+ (\d+\.\d+\.\d+)|^tensorflow==(\S+)$"
+)
 _JAX = re.compile(r"^(jax|jaxlib|numpy|python):\s+(\d[\w.+]*)")
 _BUILD_INFO = re.compile(r"'(cuda_version|cudnn_version|is_cuda_build)': '?([\w.]+)'?")
-_PACKAGES = {"pytorch version": "torch", "tensorflow version": "tensorflow", "jax version": "jax", "jaxlib version": "jaxlib",
-             "transformers version": "transformers", "accelerate version": "accelerate", "accelerate": "accelerate",
-             "numpy version": "numpy", "flax version": "flax", "deepspeed version": "deepspeed", "diffusers version": "diffusers",
-             "xformers version": "xformers", "bitsandbytes version": "bitsandbytes", "peft version": "peft",
-             "safetensors version": "safetensors", "tokenizers version": "tokenizers", "torch version": "torch"}
+_PACKAGES = {
+    "pytorch version": "torch",
+    "tensorflow version": "tensorflow",
+    "jax version": "jax",
+    "jaxlib version": "jaxlib",
+    "transformers version": "transformers",
+    "accelerate version": "accelerate",
+    "accelerate": "accelerate",
+    "numpy version": "numpy",
+    "flax version": "flax",
+    "deepspeed version": "deepspeed",
+    "diffusers version": "diffusers",
+    "xformers version": "xformers",
+    "bitsandbytes version": "bitsandbytes",
+    "peft version": "peft",
+    "safetensors version": "safetensors",
+    "tokenizers version": "tokenizers",
+    "torch version": "torch",
+}
 
 
 def recognises(text: str) -> bool:
     """By the words of each."""
-    return ("......" in text or "- `" in text or " version" in text or "xFormers" in text or "pytorch.version" in text
-            or "jaxlib:" in text or "cuda_version" in text or "jax:" in text)
+    return (
+        "......" in text
+        or "- `" in text
+        or " version" in text
+        or "xFormers" in text
+        or "pytorch.version" in text
+        or "jaxlib:" in text
+        or "cuda_version" in text
+        or "jax:" in text
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -65,7 +93,9 @@ def _deepspeed(name: str, value: str, source: str, draft: Draft) -> None:
     if name.startswith("shared memory"):
         size = re.search(r"(\d+(?:\.\d+)?)\s*(GB|MB)", value)
         if size:
-            draft.put("machine", "shm_bytes", int(float(size.group(1)) * (2**30 if size.group(2) == "GB" else 2**20)), source)
+            draft.put(
+                "machine", "shm_bytes", int(float(size.group(1)) * (2**30 if size.group(2) == "GB" else 2**20)), source
+            )
     elif name == "torch cuda version":
         cuda = "" if value == "None" else short_cuda(version.group() if version else None)
         draft.add_package(Package("torch", variant="cpu" if cuda == "" else None, cuda=cuda, source=source))
@@ -114,4 +144,6 @@ def _build_info(text: str, source: str, draft: Draft) -> None:
     """`tf.sysconfig.get_build_info()`: what TensorFlow was built for."""
     info = dict(_BUILD_INFO.findall(text))
     if "cuda_version" in info and _VERSION.match(info["cuda_version"]):
-        draft.add_package(Package("tensorflow", cuda=info["cuda_version"], cudnn=info.get("cudnn_version"), source=source))
+        draft.add_package(
+            Package("tensorflow", cuda=info["cuda_version"], cudnn=info.get("cudnn_version"), source=source)
+        )

@@ -16,15 +16,24 @@ _GCC_ASKED = re.compile(r"\b(?:gcc|g\+\+)(?:-\d+)? (?:-dumpversion|-dumpfullvers
 _FOLDER = re.compile(r"/usr/local/cuda-(\d{1,2}\.\d)\b")
 _LIST = re.compile(r"^(?:ls|which|readlink)\b")
 _COMPILES = re.compile(
-    r"\bnvcc\s+(?!--version|-V\b)\S|setup\.py (?:install|build|develop|bdist)|python -m build\b|\bninja:|building '[\w.]+' extension"
-    r"|cpp_extension|Building (?:wheel|NVCC|CUDA)|FAILED: .*\.(?:cu|cuda)|pip3? install .*--no-build-isolation|JIT compil\w+ .*op"
+    r"\bnvcc\s+(?!--version|-V\b)\S|setup\.py (?:install|build|develop|bdist)|python -m build\b|\bninja:|building '[\w.]+' extension"  # noqa: E501
+    r"|cpp_extension|Building (?:wheel|NVCC|CUDA)|FAILED: .*\.(?:cu|cuda)|pip3? install .*--no-build-isolation|JIT compil\w+ .*op"  # noqa: E501
 )
 
 
 def recognises(text: str) -> bool:
     """By nvcc's or gcc's words, or a toolkit's folder."""
-    return ("release " in text or "gcc" in text or "g++" in text or "/usr/local/cuda-" in text or "nvcc" in text
-            or "setup.py" in text or "uilding" in text or "ninja" in text or "cpp_extension" in text)
+    return (
+        "release " in text
+        or "gcc" in text
+        or "g++" in text
+        or "/usr/local/cuda-" in text
+        or "nvcc" in text
+        or "setup.py" in text
+        or "uilding" in text
+        or "ninja" in text
+        or "cpp_extension" in text
+    )
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:

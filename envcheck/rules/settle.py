@@ -103,9 +103,11 @@ def _cudnn_runtime(event: Event, snap: Snapshot) -> str:
 def _cudnn_missing(event: Event, snap: Snapshot, matrix: Matrix) -> Optional[str]:
     wanted = event.values.get("major") or ("8" if "_infer.so.8" in event.text else "9" if ".so.9" in event.text else "")
     there = [snap.stack.cudnn.find()]
-    for library in snap.stack.libraries.find() or ():
-        if library.soname.startswith("libcudnn"):
-            there.append(library.version or library.soname.rpartition(".")[2])
+    there += [
+        library.version or library.soname.rpartition(".")[2]
+        for library in snap.stack.libraries.find() or ()
+        if library.soname.startswith("libcudnn")
+    ]
     for package in snap.stack.packages.find() or ():
         if package.name.startswith("nvidia-cudnn-cu"):
             there.append(package.version)

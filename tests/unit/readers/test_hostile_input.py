@@ -28,6 +28,15 @@ def damaged(draw):
     return text[:at] + draw(st.text(max_size=6)) + text[at + width :]
 
 
+def _answer(text, matrix):
+    """The readers that found something, or what the refusal says to do; an empty answer is none."""
+    try:
+        snap = read_report(text, name="x", symptoms=matrix.symptoms)
+    except InspectError as refusal:
+        return refusal.what_to_do
+    return snap.origin.readers or snap.events
+
+
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__.rpartition(".")[2])
 @given(text=st.one_of(LINES, st.lists(damaged(), max_size=6).map("\n".join)))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -43,10 +52,8 @@ def test_a_reader_takes_any_text(reader, text):
 @settings(max_examples=80, deadline=None)
 def test_a_paste_may_be_cut_anywhere(paste, cut, matrix):
     begin, length = cut
-    try:
-        read_report(paste[begin : begin + length], name="x", symptoms=matrix.symptoms)
-    except InspectError as refusal:
-        assert refusal.what_to_do
+    answer = _answer(paste[begin : begin + length], matrix)
+    assert answer
 
 
 @pytest.mark.parametrize(
@@ -70,15 +77,14 @@ def test_a_paste_may_be_cut_anywhere(paste, cut, matrix):
 )
 def test_ten_megabytes_get_a_clear_answer_in_two_seconds(text, matrix):
     began = time.process_time()
-    try:
-        read_report(text, name="x", symptoms=matrix.symptoms)
-    except InspectError as refusal:
-        assert refusal.what_to_do
+    assert _answer(text, matrix)
     assert time.process_time() - began < 2
 
 
 def test_xml_with_entities_is_refused(matrix):
-    bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]>\n<nvidia_smi_log><driver_version>&a;</driver_version></nvidia_smi_log>'
+    bomb = (
+        '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]>\n<nvidia_smi_log><driver_version>&a;</driver_version></nvidia_smi_log>'
+    )
     try:
         snap = read_report(bomb, name="x", symptoms=matrix.symptoms)
     except InspectError:
