@@ -458,3 +458,10 @@ def test_any_damage_to_any_file_is_a_snapshot_or_a_named_error(text, start, leng
     if kind:
         with contextlib.suppress(EnvcheckError):
             assert read_file(damaged, name=name, kind=kind)
+
+
+def test_no_pasted_case_is_taken_for_a_file(root):
+    cases = sorted((root / "tests" / "cases").glob("*.txt"))
+    assert cases
+    taken = [case.name for case in cases if recognise(case.read_text(errors="replace"), case.name)]
+    assert taken == []
