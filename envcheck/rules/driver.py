@@ -267,6 +267,9 @@ def forward_compat_unsupported_gpu(snap: Snapshot, matrix: Matrix) -> Iterable[P
     models = [(gpu, matrix.model_of(gpu)) for gpu in nvidia_gpus(snap)]
     unfit = [gpu for gpu, model in models if model is not None and model.segment == "consumer"]
     listed = matrix.forward_compat(driver.version, brings)
+    note = snap.stack.forward.find()
+    if note is not None and note.branches and note.loads is not False:  # the library itself is the better witness
+        listed = versions.branch(driver.version) in note.branches
     if not unfit and listed is not False:
         return
     why = f"{names(unfit)} isn't a datacentre GPU" if unfit else f"it doesn't list driver branch {driver.version[:3]}"
