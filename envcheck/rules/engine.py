@@ -42,7 +42,7 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
             # One at a time: what was found before an unknown fact was met stays found.
             for problem in rule.judge(snap, matrix):
                 found.append((rule, _finding(rule, problem, snap)))  # noqa: PERF401
-        except UnknownFact as reason:
+        except UnknownFact as reason:  # noqa: PERF203 (each rule fails alone)
             skipped.append(Skip(rule.id, str(reason)))
         except Exception as fault:  # one rule's crash must not hide what the others found
             crashed.append(rule.id)
@@ -59,25 +59,31 @@ def judge(snap: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> Outcome:
 def _told(
     snap: Snapshot, matrix: Matrix, rules: tuple[Rule, ...], found: list[tuple[Rule, Finding]]
 ) -> list[tuple[Rule, Finding]]:
-    """What the log proves by itself, where the facts didn't say it as loudly: the loudest rule of a cause speaks."""
+    """What the log proves by itself, where the facts didn't say it as loudly.
+
+    The first rule of a cause speaks for it, and one that is more than a note before one that is a note.
+    """
     from envcheck.rules.symptom import told
 
     speakers: dict[str, Rule] = {}
     for rule in rules:
         for cause in (rule.cause, *rule.also):
             other = speakers.get(cause)
-            if other is None or SEVERITIES.index(rule.severity) < SEVERITIES.index(other.severity):
+            if other is None or (other.severity == "note" and rule.severity != "note"):
                 speakers[cause] = rule
     loudest: dict[str, int] = {}
     for _, finding in found:
         loudest[finding.cause] = min(loudest.get(finding.cause, 9), SEVERITIES.index(finding.severity))
-    heard = []
+    loud = frozenset(cause for cause, severity in loudest.items() if severity < SEVERITIES.index("note"))
+    heard: list[tuple[Rule, Finding]] = []
     for cause, rule in speakers.items():
         # A mere note from facts doesn't silence a log that proves the fault.
         if loudest.get(cause, 9) <= max(SEVERITIES.index(rule.severity), SEVERITIES.index("warning")):
             continue
-        for problem in told(snap, matrix, cause):
-            heard.append((rule, _finding(rule, msgspec.structs.replace(problem, cause=problem.cause or cause), snap)))
+        named = (
+            msgspec.structs.replace(problem, cause=problem.cause or cause) for problem in told(snap, matrix, cause, loud)
+        )
+        heard += [(rule, _finding(rule, problem, snap)) for problem in named]
     return heard
 
 

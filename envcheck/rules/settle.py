@@ -41,6 +41,8 @@ def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Option
         capability = _capability(event.values.get("sm", ""))
         known = matrix.capability(capability) if capability else None
         return "gpu-too-old-for-build" if known is not None and known.last_cuda else "ptxas-too-old-for-gpu"
+    if first == "mig-one-instance-per-process":
+        return first if any(len(gpu.mig_devices) > 1 for gpu in snap.machine.gpus.find() or ()) else None
     if first == "rocm-build-on-nvidia":
         return first if snap.machine.driver.find() or snap.machine.gpus.find() else None
     return first
