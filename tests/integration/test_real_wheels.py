@@ -3,6 +3,8 @@
 Environments are made under $ENVCHECK_HEAVY (default: a cache folder) and used again; `t214` may be there already.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -13,10 +15,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import envcheck.probes.proof
 from envcheck.model.snapshot import Snapshot
 from envcheck.probes.binaries import inspect_binaries
 from envcheck.probes.inspect import inspect_host
 from envcheck.probes.loader import decides
+from envcheck.probes.proof import prove, read_proof
+from envcheck.probes.runner import Run
 from envcheck.rules.engine import judge
 from envcheck.rules.loader import RULES
 from tests.unit.probes.elf_parts import NEW_ERROR, TAG, python_module
@@ -194,3 +199,24 @@ def test_the_device_code_of_torch_is_what_its_own_list_says(big, matrix):
     said = subprocess.run(command, env=clean(), capture_output=True, text=True, timeout=300, check=True).stdout
     package = next(p for p in stack.packages.get() if p.name == "torch")
     assert {f"sm_{text.replace('.', '')}" for text in package.capabilities} == set(said.split())
+
+
+def test_the_proofs_computations_agree_where_they_are_right(big):
+    """On the CPU in the GPU's place, which leaves out only what needs CUDA itself."""
+    child = Path(envcheck.probes.proof.__file__).with_name("proof_child.py")
+    code = f"import runpy, torch; runpy.run_path({str(child)!r}, run_name='x')['prove_torch_gpu'](torch, 0, 'cpu')"
+    command = [str(big / "bin" / "python"), "-c", code]
+    done = subprocess.run(command, env=clean(), capture_output=True, timeout=300, check=True)
+    states = {check.name: check.state for check in read_proof(Run(("python",), rc=0, out=done.stdout), "python").checks}
+    wanted = ("allocate", "matmul fp32", "matmul tf32", "matmul fp16", "matmul bf16", "convolution")
+    assert {name: states[name] for name in wanted} == dict.fromkeys(wanted, "ok")
+
+
+def test_a_proof_on_a_machine_without_a_driver_fails_in_torchs_words(big, matrix):
+    snap = inspect_host(
+        python=str(big / "bin" / "python"), env=clean(), known=frozenset(matrix.packages()), binaries=False
+    )
+    proof = prove(snap, env=clean(), deadline=120)
+    assert [(check.name, check.state) for check in proof.checks] == [("import", "ok"), ("cuda", "failed")]
+    assert "NVIDIA driver" in proof.log
+    assert any("libcudart.so.13" in path for path in proof.loaded)

@@ -1,12 +1,15 @@
 """LIB rules and the bundled part of GPU210 over stacks as the probe makes them; the fires, the passes and the skips."""
 
+from __future__ import annotations
+
 import msgspec
 import pytest
 
 from envcheck.model.fact import known, unknown
-from envcheck.model.machine import Gpu, Machine
+from envcheck.model.machine import Driver, Gpu, Machine
 from envcheck.model.snapshot import Snapshot
-from envcheck.model.stack import Library, Opening, Package, Stack, Toolkit
+from envcheck.model.stack import ForwardNote, Library, Opening, Package, Stack, Toolkit
+from envcheck.rules.driver import forward_compat_unsupported_gpu
 from envcheck.rules.engine import judge
 from envcheck.rules.loader import RULES
 from envcheck.rules.ptxas import bundled_ptxas_problems
@@ -139,3 +142,24 @@ def test_the_newest_ptxas_of_a_package_counts(matrix):
 
 def test_an_old_gpu_is_known_to_every_ptxas(matrix):
     assert not list(bundled_ptxas_problems(with_gpu("NVIDIA A100-SXM4-40GB", "8.0", "12.4.99"), matrix))
+
+
+def forward(branches: tuple[int, ...], driver: str, gpu: str = "NVIDIA A100-SXM4-40GB") -> Snapshot:
+    compat = "/usr/local/cuda/compat/libcuda.so.1"
+    snap = snapshot(
+        libraries=(Library("libcuda.so.1", compat, "575.57.08", "compat", order=0, reason="ld.so.cache"),),
+        compat="575.57.08",
+        forward=ForwardNote(compat, "12.9", branches, loads=True),
+    )
+    capability = "8.6" if "RTX" in gpu else "8.0"
+    gpus, kernel = known((Gpu(gpu, capability=capability),), "test"), known(Driver(driver), "test")
+    return msgspec.structs.replace(snap, machine=msgspec.structs.replace(Machine(), gpus=gpus, driver=kernel))
+
+
+def test_the_librarys_own_note_decides_on_the_drivers_branch(matrix):
+    def rules(snap):
+        return [finding.rule for finding in judge(snap, matrix, (forward_compat_unsupported_gpu,)).findings]
+
+    assert rules(forward((535, 550, 575), "550.54.15")) == []
+    assert rules(forward((535, 575), "550.54.15")) == ["DRV103"]
+    assert rules(forward((535, 550, 575), "550.54.15", "NVIDIA GeForce RTX 3090")) == ["DRV103"]
