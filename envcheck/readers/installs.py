@@ -35,11 +35,21 @@ def merge_packages(packages: Sequence[Package]) -> tuple[Package, ...]:
     by_name: dict[str, Package] = {}
     for package in packages:
         earlier = by_name.get(package.name)
-        # 'pip install torch' after a pinned install leaves what is there, unless the range excludes it
-        if earlier is not None and earlier.version and package.version is None and _satisfied(package, earlier):
+        # 'pip install torch' after a pinned install leaves what is there, unless the range excludes it; so does a pin
+        # to the same release that names no build: 2.5.1+cu126 satisfies ==2.5.1
+        if (
+            earlier is not None
+            and earlier.version
+            and (_satisfied(package, earlier) if package.version is None else _same_release(package, earlier))
+        ):
             continue
         by_name[package.name] = package
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _same_release(wanted: Package, have: Package) -> bool:
+    told = (have.version or "").partition("+")[0]
+    return not wanted.variant and not wanted.channel and wanted.version == told
 
 
 def _satisfied(wanted: Package, have: Package) -> bool:
