@@ -25,7 +25,7 @@ CANARIES = [
     ("mysql --password CANARY -u root", "CANARY"),
     ("-----BEGIN RSA PRIVATE KEY-----\nCANARY\n-----END RSA PRIVATE KEY-----", "CANARY"),
     ("eyJCANARYabcdef.eyJzdWIiOiJ4In0.sig", "CANARY"),
-    ("File \"/home/canary/x.py\", line 1", "canary"),
+    ('File "/home/canary/x.py", line 1', "canary"),
     ("/Users/canary/miniforge3/lib", "canary"),
     ("C:\\Users\\canary\\AppData", "canary"),
     ("canary@canaryhost:~$ nvidia-smi", "canary"),
@@ -76,7 +76,9 @@ def test_a_shared_snapshot_keeps_facts_and_loses_persons():
             gpus=known((Gpu("NVIDIA A100", uuid="GPU-CANARY", pci_bus="00000000:01:00.0"),), "NVML"),
         ),
         stack=Stack(
-            env=known({"CUDA_VISIBLE_DEVICES": "0", "HF_TOKEN": "CANARY", "LD_LIBRARY_PATH": "/home/canary/lib"}, "environ"),
+            env=known(
+                {"CUDA_VISIBLE_DEVICES": "0", "HF_TOKEN": "CANARY", "LD_LIBRARY_PATH": "/home/canary/lib"}, "environ"
+            ),
             packages=known((Package("torch", "2.5.1+cu124", location="/home/canary/venv"),), "metadata"),
         ),
         events=(Event("x", "File /home/canary/x.py", "line 1"),),
