@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 import msgspec
@@ -27,6 +28,8 @@ def looks_like_image(target: str) -> bool:
     """Is `target` an image rather than a mistyped file: it has a tag, a digest or a registry's or user's part."""
     if FILE_NAMES.search(target) or target.startswith(("/", "./", "../", "~")):
         return False
+    if "/" in target and Path(target.partition("/")[0]).is_dir():
+        return False  # a mistyped path: no registry is asked for it
     return find_reference(target) is not None and any(c in target for c in ":@/")
 
 
@@ -123,9 +126,8 @@ def inspect_container(name: str, how: ImageOptions) -> Snapshot:
 
 def no_such(target: str, matrix: Matrix) -> UsageError:
     """What to say of a word that is no file, no local image and no reference."""
-    from pathlib import Path
-
-    here = [entry.name for entry in Path().iterdir() if entry.is_file()][:2000]
+    folder = Path(target).parent if "/" in target and Path(target).parent.is_dir() else Path()
+    here = [str(folder / entry.name) for entry in folder.iterdir() if entry.is_file()][:2000]
     near = nearest(target, here)
     hint = f"Near: {', '.join(near)}. " if near else ""
     return UsageError(

@@ -13,6 +13,8 @@ def run(envcheck, tmp_path):
     """Run in a folder with a few files; the parsed report where one is printed."""
     (tmp_path / "Dockerfile").write_text(DOCKERFILE)
     (tmp_path / "requirements.txt").write_text(REQUIREMENTS)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "Dockerfile").write_text(DOCKERFILE)
     (tmp_path / "good.txt").write_text("torch>=2.4,<2.5\n")
     env = {"DOCKER_HOST": f"unix://{tmp_path}/no.sock", "HOME": str(tmp_path)}
 
@@ -67,6 +69,7 @@ def test_a_compose_file_gives_one_report_of_all_services(run, tmp_path):
     [
         (["requirments.txt"], "requirements.txt"),
         (["nothing-here"], "image:nothing-here"),
+        (["sub/Dokerfile"], "sub/Dockerfile"),
         (["file:none.txt"], "none.txt"),
         (["local:none:1"], "docker images"),
         (["requirements.txt", "--on", "aws:p4d.24xlrge"], "aws:p4d.24xlarge"),
