@@ -21,10 +21,21 @@ def read_compose(
     """One snapshot a service. Raises YamlError."""
     document = mapping(next(iter(load_all(text)), None))
     services = mapping(document.get("services"))
+    variables = {**_dotenv(open_file(".env") if open_file else None), **(env or {})}
     return [
-        _service(str(service), mapping(body), services.lines.get(service, 1), name, env or {}, open_file)
+        _service(str(service), mapping(body), services.lines.get(service, 1), name, variables, open_file)
         for service, body in services.items()
     ]
+
+
+def _dotenv(text: Optional[str]) -> dict[str, str]:
+    """The variables of the .env file beside a compose file."""
+    found: dict[str, str] = {}
+    for line in (text or "").splitlines()[:5000]:
+        match = re.fullmatch(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", line)
+        if match:
+            found[match.group(1)] = re.sub(r"^(['\"])(.*)\1$", r"\2", match.group(2))
+    return found
 
 
 def _service(

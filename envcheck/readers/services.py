@@ -65,6 +65,9 @@ def container_snapshot(
 ) -> Snapshot:
     """A container by what its file says and what the Dockerfile that it builds says."""
     stack = inner.stack if inner else Stack()
+    if base is not None and "$" in base.reference:
+        remarks = [*remarks, f"{base.source}: image {base.written} hangs on a variable (--build-arg NAME=VALUE)"]
+        base = msgspec.structs.replace(base, reference="")
     env = {**(stack.env.find() or {}), **environment}
     stack = msgspec.structs.replace(
         stack,

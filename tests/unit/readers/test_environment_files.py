@@ -186,6 +186,21 @@ def test_compose_builds_the_dockerfile_beside_it():
     assert snap.recipe.files == ("compose.yaml", "app/Dockerfile")
 
 
+def test_variables_of_a_compose_file_by_option_by_dotenv_and_by_none():
+    text = "services:\n  a:\n    image: nvidia/cuda:${TAG}-base-ubuntu22.04\n"
+
+    def image(env, files):
+        options = FileOptions(args=env)
+        (snap,) = read_file(text, name="compose.yaml", kind="compose", options=options, open_file=files.get)
+        return snap
+
+    assert image({"TAG": "12.4.1"}, {}).stack.image.get().reference == "nvidia/cuda:12.4.1-base-ubuntu22.04"
+    assert "12.1.1" in image({}, {".env": "# x\nTAG='12.1.1'\n"}).stack.image.get().reference
+    open_one = image({}, {})
+    assert not open_one.stack.image.known
+    assert "--build-arg" in open_one.remarks[0]
+
+
 POD = """\
 apiVersion: apps/v1
 kind: Deployment
