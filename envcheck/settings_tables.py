@@ -122,4 +122,15 @@ def schema(packages: Iterable[str]) -> dict[str, Any]:
     specifier = {"type": "string", "description": "PEP 440 specifier, '>=2.1,<2.3'"}
     for name in sorted(packages):
         properties.setdefault(name, specifier)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "envcheck settings", **made}
+    ordered: dict[str, Any] = _ordered(made)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "envcheck settings", **ordered}
+
+
+def _ordered(value: Any) -> Any:
+    """`anyOf` sorted: msgspec gives the alternatives in one order on one Python, in another on the next."""
+    if isinstance(value, list):
+        return [_ordered(entry) for entry in value]
+    if isinstance(value, dict):
+        inner = {key: _ordered(entry) for key, entry in value.items()}
+        return {key: sorted(entry, key=str) if key == "anyOf" else entry for key, entry in inner.items()}
+    return value
