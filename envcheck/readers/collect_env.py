@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from envcheck import versions
@@ -19,6 +19,13 @@ _LISTED = re.compile(r"^\s*\[(pip3?|conda)\] (\S+?)(?:==|\s+)(\S+)(.*)$")
 _LIBC = re.compile(r"glibc[- ]?(\d+\.\d+)")
 _CUDNN = re.compile(r"libcudnn(?:_\w+)?\.so\.(\d+(?:\.\d+){2,3})$")
 _OS_IDS = (("ubuntu", "ubuntu"), ("debian", "debian"), ("red hat", "rhel"), ("centos", "centos"), ("rocky", "rocky"))
+_FOLDED = re.compile(
+    r"(?:PyTorch version|Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch|OS|GCC version|Clang version"  # noqa: E501
+    r"|CMake version|Libc version|Python version|Python platform|Is CUDA available|CUDA runtime version"
+    r"|CUDA_MODULE_LOADING set to|GPU models and configuration|Nvidia driver version|cuDNN version|HIP runtime version"
+    r"|MIOpen runtime version|Is XNNPACK available|CPU|Versions of relevant libraries|vLLM Version)\s*: "
+    r"|\[(?:pip3?|conda)\] |(?<= )GPU \d+: |(?<= )/usr/\S+libcudnn"
+)
 _MARKS = (
     "used to build PyTorch",
     "PyTorch version:",
@@ -47,7 +54,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     """Field by field; a field that is not there stays unknown."""
     gpus: list[Gpu] = []
     torch: dict[str, tuple[str, str]] = {}
-    for line in lines:
+    for line in unfolded(lines):
         text = line.text
         if (listed := _LISTED.match(text)) is not None:
             _package(listed, line, draft)
@@ -76,6 +83,17 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             _field(name, value, line, draft, gpus)
     draft.add_gpus(_checked(gpus))
     _torch(torch, draft)
+
+
+def unfolded(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines; one into which a whole report was folded is parted at its labels, all with its number."""
+    for line in lines:
+        if len(line.text) > 200 and len(_FOLDED.findall(line.text)) > 3:
+            for piece in _FOLDED.sub(r"\n\g<0>", line.text).split("\n"):
+                if piece.strip():
+                    yield Line(line.number, piece.strip())
+        else:
+            yield line
 
 
 def _checked(gpus: list[Gpu]) -> list[Gpu]:
@@ -161,9 +179,8 @@ def _field(name: str, value: str, line: Line, draft: Draft, gpus: list[Gpu]) -> 
             draft.put("stack", "cudnn", versions.cudnn_from_integer(int(value)), source)
     elif name in ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "CUDA_HOME", "NVIDIA_VISIBLE_DEVICES"):
         draft.add_env(name, value, source)
-    elif name == "vLLM Version":
-        if (version := re.match(r"\d[\w.]*(?:\+\w+)?", value)) is not None:
-            draft.add_package(Package("vllm", version.group(), source=source))
+    elif name == "vLLM Version" and (version := re.match(r"\d[\w.]*(?:\+\w+)?", value)) is not None:
+        draft.add_package(Package("vllm", version.group(), source=source))
 
 
 def _system(value: str, source: str, draft: Draft) -> None:

@@ -17,6 +17,7 @@ NAME = "nvidia-smi"
 _SMI = re.compile(r"NVIDIA-SMI(?: version\s*:)?\s+(\d{3}\.\d[\d.]*|\d{3}\.x+)")
 _DRIVER = re.compile(r"(?:Driver|KMD) [Vv]ersion\s*:\s*(\d{3}\.\d[\d.]*)")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)")
+_CUDA_ALONE = re.compile(r"^\s*CUDA Version\s*:\s*(\d+\.\d+)\s*$")
 _LIBRARY = re.compile(r"NVML library version: (\d{3}\.\d+)")
 # '|   0  NVIDIA A100-SXM4-40GB          On  | 00000000:07:00.0 Off |                    0 |'
 _ROW = re.compile(
@@ -69,6 +70,11 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
 
 def _header(line: Line, draft: Draft) -> None:
     text = line.text
+    if (alone := _CUDA_ALONE.match(text)) is not None:
+        told = re.search(r"\d+", draft.driver.source) if draft.driver else None
+        if told and 0 < line.number - int(told.group()) <= 2:  # the line under 'Driver Version: …'
+            draft.add_driver(None, line.source, alone.group(1))
+        return
     smi, driver, cuda = _SMI.search(text), _DRIVER.search(text), _CUDA.search(text)
     if driver:
         draft.add_driver(driver.group(1), line.source, cuda.group(1) if cuda else None)

@@ -59,7 +59,7 @@ _NEVER = frozenset(
 def recognises(text: str) -> bool:
     """By '==', a list's command or header, conda's, or two columns."""
     return (
-        "==" in text
+        "=" in text
         or " @ " in text
         or "ersion" in text
         or "list" in text

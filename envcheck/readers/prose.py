@@ -123,6 +123,8 @@ def _stack(text: str, line: Line, draft: Draft, remark: bool) -> None:
     elif not _CUDA_OF_DRIVER.search(text):
         for match in _CUDA.finditer(text):
             whose, kind, version, after = match.groups()
+            if draft.driver is not None and draft.driver.cuda == version and "oolkit" not in text:
+                continue  # the CUDA that the driver runs, said again
             if (whose or "").lower() in ("container", "image", "docker"):
                 draft.put("stack", "cuda", version, source)
             elif (kind or whose or after or "").lower().strip() == "toolkit":

@@ -16,7 +16,7 @@ NAME = "tool report"
 _DOTS = re.compile(
     r"^\s*(torch version|torch cuda version|torch hip version|nvcc version|deepspeed info|shared memory \(/dev/shm\) size) \.+ (.*)$"  # noqa: E501
 )
-_DASH = re.compile(r"^\s*[-*]\s*`?([A-Za-z][\w ()/.-]{1,60}?)`?\s*:\s*(.*)$")
+_DASH = re.compile(r"^\s*[-*]\s*`?([A-Za-z][\w ()/.?-]{1,60}?)`?\s*:\s*(.*)$")
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d*)*(?:\+[\w.]+)?")
 _XFORMERS = re.compile(
     r"^(pytorch\.version|pytorch\.cuda|gpu\.compute_capability|gpu\.name|build\.cuda_version|build\.torch_version"
@@ -68,7 +68,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
         text = line.text
         if "...." in text and (dots := _DOTS.match(text)) is not None:
             _deepspeed(dots.group(1), dots.group(2).strip(), line.source, draft)
-        elif text.lstrip()[:1] in "-*" and (dash := _DASH.match(text)) is not None:
+        elif text.lstrip()[:1] in "-*" and (dash := _DASH.match(text.replace("`", ""))) is not None:
             _dash(dash.group(1).strip().lower(), dash.group(2).strip(), line.source, draft)
         elif (info := _XFORMERS.match(text)) is not None:
             _xformers(info.group(1), info.group(2).strip(), line.source, draft)
