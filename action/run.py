@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ACTION = Path(__file__).resolve().parent.parent
@@ -23,6 +24,7 @@ SOURCES = ("envcheck", "matrices", "templates", "pyproject.toml", "hatch_build.p
 VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
 DONE = "envcheck-is-installed"
 SEVERITIES = ("", "error", "warning", "note", "never")
+MONTH = 30 * 24 * 3600
 SUMMARY_LIMIT = 1_000_000
 
 
@@ -35,7 +37,7 @@ def main(argv: list[str]) -> int:
     steps = {"prepare": prepare, "install": install, "check": check}
     try:
         steps[argv[0]]()
-    except Wrong as wrong:
+    except (Wrong, OSError) as wrong:
         command("error", str(wrong), title="envcheck")
         return 2
     return 0
@@ -106,6 +108,7 @@ def install() -> None:
     """Make the environment, unless the cache had it; whole or not at all."""
     venv = Path(said("VENV"))
     if (venv / DONE).is_file():
+        os.utime(venv / DONE)  # in use: see prune
         print(f"envcheck is in {venv}")
         return
     version = said("VERSION")
@@ -129,6 +132,14 @@ def install() -> None:
                 raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    prune(venv.parent)
+
+
+def prune(folder: Path) -> None:
+    """Remove environments that no job has used for a month: a self-hosted runner keeps its tool cache for ever."""
+    for done in folder.glob(f"envcheck-*/{DONE}"):
+        if time.time() - done.stat().st_mtime > MONTH:
+            shutil.rmtree(done.parent, ignore_errors=True)
 
 
 def arguments(found: str) -> list[str]:
