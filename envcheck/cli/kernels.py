@@ -66,15 +66,15 @@ def command(target: Optional[str], gpus: tuple[str, ...], python: Optional[str],
 
 def verdict(matrix: Matrix, binary: Binary, capability: str) -> str:
     """native, JIT, partly or none: by the share of the file's modules that run on the capability."""
+    from envcheck.rules.kernels import measured
+
     counts = {"sass": 0, "ptx": 0, None: 0}
     for mix, count in binary.mixes.items():
         counts[matrix.kernels(mix.split(), capability)] += count
-    runs = counts["sass"] + counts["ptx"]
-    if not runs:
+    if not counts["sass"] + counts["ptx"]:
         return WORDS["none"]
-    if runs * 2 < binary.modules:
-        return WORDS["part"]
-    return WORDS["sass" if counts["sass"] * 2 >= binary.modules else "ptx"]
+    how = measured(matrix, binary, capability).how
+    return WORDS["part"] if how == "none" else WORDS[how]
 
 
 def _capability(name: str, matrix: Matrix) -> str:

@@ -27,7 +27,7 @@ from envcheck.probes.ptxas import find_ptxas
 from envcheck.probes.tree import Tree, Unreadable, shown
 
 COMPAT_FOLDERS = ("/usr/local/cuda/compat", "/usr/local/cuda/compat/lib.real")
-_MOSTLY = 0.5  # a capability is the build's when this share of the main library's modules has it
+_MOSTLY = 0.25  # a capability is the build's when this share of the main library's modules has it
 
 
 def inspect_binaries(

@@ -33,10 +33,16 @@ def find_installed(sites: Sequence[Site], packages: Sequence[Package]) -> list[I
     found = []
     for plan in PLANS:
         package = next((p for name in plan.packages for p in packages if p.name == name and not p.broken), None)
+        if package is None:  # a part that the matrix doesn't list
+            package = next((_unlisted(n, s) for n in plan.packages for s in sites if n in s.metadata), None)
         site = package and next((s for s in sites if s.path == package.location or _holds(s, plan)), None)
         if package and site:
             found.append(Installed(package, plan, site))
     return found
+
+
+def _unlisted(name: str, site: Site) -> Package:
+    return Package(name, site.metadata[name][: -len(".dist-info")].rpartition("-")[2], location=site.path)
 
 
 def _holds(site: Site, plan: LoadPlan) -> bool:
@@ -158,7 +164,8 @@ def _matches(process: Process, site: Site, folder: str, pattern: str, major: obj
 def _open_by_name(process: Process, installed: Sequence[Installed]) -> None:
     for thing in installed:
         asker = process.index_of(thing.plan.asker) if thing.plan.asker else None
-        cuda, cudnn = find(thing.package.cuda), find(thing.package.cudnn)
+        cuda = find(thing.package.cuda or thing.plan.cuda)
+        cudnn = find(thing.package.cudnn or thing.plan.cudnn)
         if thing.plan.by_name and asker is not None and cuda:
             for name in NAMES.get(cuda.major, ()):
                 process.open(name, asker, f"{thing.package.name}, by name")

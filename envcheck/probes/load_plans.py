@@ -23,6 +23,8 @@ class LoadPlan(NamedTuple):
     preloads: str = ""  # the text file that lists what is loaded beforehand
     asker: str = ""
     by_name: bool = False  # it dlopens the CUDA libraries by their names (see NAMES)
+    cuda: str = ""  # majors that the package's name tells, where its metadata doesn't
+    cudnn: str = ""
 
 
 PLANS: tuple[LoadPlan, ...] = (
@@ -58,6 +60,8 @@ PLANS: tuple[LoadPlan, ...] = (
             opens=(f"jax_plugins/xla_cuda{major}/xla_cuda_plugin.so",),
             asker="xla_cuda_plugin.so",
             by_name=True,
+            cuda=str(major),
+            cudnn="9",
         )
         for major in (12, 13)
     ),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # A few extra kernels are no support: at least this share of a library's modules must run. Measured on a wheel whose
 # supported architectures have 475 to 534 modules each and whose extras have 1 to 59.
 SUPPORTED_SHARE = 0.5
+# Of the modules that have code for this GPU's generation or an older one; the others are for features of newer GPUs
+# (measured: onnxruntime-gpu 1.31 has 217 of its 609 modules for sm_75). But so few are extras, whatever they are for.
+LEAST_SHARE = 0.25
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -33,7 +36,7 @@ def coverage(snap: Snapshot, matrix: Matrix, framework: Built, capability: str) 
     """Raises UnknownFact where nothing tells what the build was compiled for."""
     binary = _binary(snap, framework)
     if binary is not None:
-        return _measured(matrix, binary, capability)
+        return measured(matrix, binary, capability)
     if framework.package.capabilities is not None:
         listed, source = framework.package.capabilities, framework.package.source
         return Coverage(matrix.kernels(listed, capability) or "none", listed, source)
@@ -56,7 +59,8 @@ def _binary(snap: Snapshot, framework: Built) -> Optional[Binary]:
     return max(mine, key=lambda binary: binary.modules, default=None)
 
 
-def _measured(matrix: Matrix, binary: Binary, capability: str) -> Coverage:
+def measured(matrix: Matrix, binary: Binary, capability: str) -> Coverage:
+    """How the modules of one library run."""
     kinds = {"sass": 0, "ptx": 0, "none": 0}
     if binary.mixes:
         for mix, count in binary.mixes.items():
@@ -65,7 +69,8 @@ def _measured(matrix: Matrix, binary: Binary, capability: str) -> Coverage:
         kinds["sass"] = max((n for code, n in binary.sass.items() if matrix.kernels((code,), capability)), default=0)
         texts = ((f"{code}+PTX", n) for code, n in binary.ptx.items())
         kinds["ptx"] = max((n for code, n in texts if matrix.kernels((code,), capability)), default=0)
-    many = binary.modules * SUPPORTED_SHARE
+    meant = _meant_for(binary, capability)
+    many = max(meant * SUPPORTED_SHARE, binary.modules * LEAST_SHARE)
     held: dict[str, int] = dict(binary.sass)
     listed = [code for code, count in held.items() if count >= many]
     listed += [f"{code}+PTX" for code, count in binary.ptx.items() if count >= many]
@@ -74,6 +79,14 @@ def _measured(matrix: Matrix, binary: Binary, capability: str) -> Coverage:
     if kinds["sass"] >= many:
         return Coverage("sass", compiled, source)
     return Coverage("ptx" if kinds["sass"] + kinds["ptx"] >= many else "none", compiled, source)
+
+
+def _meant_for(binary: Binary, capability: str) -> int:
+    """How many modules hold code for architectures up to this GPU's; all of them where mixes aren't told."""
+    gpu = versions.capability(capability)
+    if not binary.mixes:
+        return binary.modules
+    return sum(n for mix, n in binary.mixes.items() if any(versions.capability(code) <= gpu for code in mix.split()))
 
 
 def _dropped(matrix: Matrix, framework: Built, capability: str) -> Optional[Coverage]:
