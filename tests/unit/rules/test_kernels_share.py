@@ -5,7 +5,6 @@ import pytest
 from envcheck.model.stack import Binary
 from envcheck.rules.kernels import measured
 
-
 # libtorch_cuda.so of torch 2.14.1+cu130; libonnxruntime_providers_cuda.so of onnxruntime-gpu 1.31.1 (less its tail)
 TORCH = Binary(
     "libtorch_cuda.so",
