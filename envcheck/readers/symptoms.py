@@ -88,6 +88,8 @@ def _match(row: Symptom, lines: list[str], number: int, column: int) -> tuple[Op
 
 def _shown(joined: str, match: re.Match[str]) -> str:
     """The piece of the line that a person wants to see."""
-    begin = max(0, match.start() - 60)
-    piece = joined[begin : match.end() + 100].strip()
+    word = joined.find(" ", max(0, match.start() - 60)) + 1
+    begin = 0 if match.start() <= 60 else min(word or match.start(), match.start())
+    end = len(joined) if len(joined) - match.end() <= 100 else max(joined.rfind(" ", 0, match.end() + 100), match.end())
+    piece = f"{'… ' if begin else ''}{joined[begin:end].strip()}{' …' if end < len(joined) else ''}"
     return piece if len(piece) <= 240 else piece[:239] + "…"

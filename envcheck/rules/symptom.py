@@ -64,14 +64,15 @@ def told(snap: Snapshot, matrix: Matrix, cause: str, found: frozenset[str] = fro
         return
     row, event = mine[0]
     weak: Optional[Severity] = "warning" if not sure and row.rank >= WEAK_RANK else None
+    message = _fill(row.message, event) or event.text
     yield Problem(
-        _fill(row.message, event) or event.text,
+        message if sure else f"{message} ({matrix.meaning(cause)})",
         fix=tuple(_fill(line, event) for line in row.fix),
         subject=cause,
         evidence=tuple(Evidence("log", other.text, other.source, "found") for _, other in mine[:3]),
         severity=weak,
         cause=cause,
-        ask=row.settle,
+        ask=_untold(row.settle, snap),
     )
 
 
@@ -109,6 +110,31 @@ def _suggested(
         if decided == cause:
             chosen.append((row, event))
     return chosen
+
+
+def _untold(asked: tuple[str, ...], snap: Snapshot) -> tuple[str, ...]:
+    """Of the facts that would settle it the first two that the paste doesn't have."""
+    machine, stack = snap.machine, snap.stack
+    env = stack.env.find() or {}
+    packages = stack.packages.find() or ()
+    told = {
+        "nvidia-smi -L": machine.gpus.known,
+        "nvidia-smi": machine.driver.known,
+        "/proc/driver/nvidia/version": machine.driver.known,
+        "import torch": any(package.version and (package.variant or package.cuda) for package in packages),
+        "pip list": len(packages) > 3,
+        "LD_LIBRARY_PATH": "LD_LIBRARY_PATH" in env,
+        "CUDA_VISIBLE_DEVICES": "CUDA_VISIBLE_DEVICES" in env,
+        "nvcc --version": bool(stack.toolkits.find()),
+        "python --version": stack.python.known,
+        "ldd --version": stack.glibc.known,
+    }
+    left = []
+    for line in asked:
+        mark = next((mark for mark in told if mark in line), None)
+        if mark is None or not told[mark]:
+            left.append(line)
+    return tuple(left[:2])
 
 
 def _contradicted(snap: Snapshot, matrix: Matrix, cause: str) -> bool:
