@@ -44,13 +44,16 @@ def command(rule: str, no_color: bool) -> None:
         )
 
 
+LABELS = {"Why": "why", "How": "how", "How it is decided": "how", "Fix": "fix", "Sources": "sources"}
+
+
 def _sections(body: str) -> list[tuple[str, str]]:
     """('why', text) … of 'Why: text'; text before the first label has none."""
     sections: list[tuple[str, str]] = []
     for line in textwrap.dedent(body).splitlines():
         word, colon, rest = line.partition(":")
-        if colon and word.isalpha() and word[:1].isupper() and not line.startswith(" "):
-            sections.append((word.lower(), rest.strip()))
+        if colon and word in LABELS:
+            sections.append((LABELS[word], rest.strip()))
         elif line.strip():
             label, text = sections.pop() if sections else ("", "")
             sections.append((label, f"{text} {line.strip()}".strip()))

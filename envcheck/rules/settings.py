@@ -35,6 +35,7 @@ def package_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
     How: the installed (or pinned) version against the specifier. A file that doesn't name the package says nothing;
     an environment or image whose package list is whole must have it. A range is not judged: the resolver may pick any.
     Fix: install the release, or widen the requirement.
+    Sources: PEP 440; docs/settings.md.
     """
     need = snap.wants.need
     if need is None or not need.packages:
@@ -78,6 +79,7 @@ def cuda_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: kernels and extensions of the project were built for the CUDA that `require.cuda` names.
     How: the CUDA that each framework was built for; where none says, the CUDA of the image or system.
     Fix: install the builds for that CUDA, or take an image with it.
+    Sources: matrices/builds (the CUDA of every build); docs/settings.md.
     """
     yield from _library(snap, matrix, "cuda", "CUDA")
 
@@ -89,6 +91,7 @@ def cudnn_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: cuDNN majors are not compatible with each other.
     How: the cuDNN that each framework was built for; where none says, the cuDNN of the image or system.
     Fix: install the builds with that cuDNN, or take an image with it.
+    Sources: matrices/builds (the cuDNN of every build); docs/settings.md.
     """
     yield from _library(snap, matrix, "cudnn", "cuDNN")
 
@@ -135,6 +138,7 @@ def python_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: wheels are built for each Python; the project was tested with these.
     How: the interpreter of the environment or image against `require.python`.
     Fix: make the environment with a Python that fits.
+    Sources: PEP 440; docs/settings.md.
     """
     need = snap.wants.need
     if need is None or not need.python:
@@ -171,6 +175,7 @@ def ignore_expired(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: an ignore is a promise to come back by a date.
     How: `until` of each ignore against the day of the check.
     Fix: mend what was ignored and delete the entry, or set a new date with a reason that still holds.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     for entry in need.expired if need else ():

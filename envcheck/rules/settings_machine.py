@@ -25,6 +25,7 @@ def driver_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: `require.driver` names what the project's machines must have.
     How: the kernel driver's version against the specifier; a branch alone ('535') counts as its first release.
     Fix: install a driver that fits, or run on another machine.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     if need is None or not need.driver:
@@ -47,6 +48,7 @@ def gpus_not_as_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     How: number, name, compute capability and memory of the NVIDIA GPUs that answer. A machine without any is told by
     its own rule.
     Fix: run on a machine that has them (`envcheck machines` lists cloud types), or relax the requirement.
+    Sources: matrices/gpus.toml (names, capabilities); docs/settings.md.
     """
     need = snap.wants.need
     if need is None or need.gpu is None:
@@ -112,6 +114,7 @@ def gpu_feature_missing(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: code that needs the feature fails, or runs many times slower in emulation.
     How: the number formats by the GPU's compute capability, NVLink and MIG by its model, MIG also as switched on.
     Fix: run on GPUs that have it, or let the code do without and drop the requirement.
+    Sources: matrices/capabilities.toml, matrices/gpus.toml; docs/settings.md.
     """
     need = snap.wants.need
     wanted = tuple(dict.fromkeys((*(need.features if need else ()), *snap.wants.features)))
@@ -170,6 +173,7 @@ def shm_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: data loaders and NCCL pass data through it, and die with a bus error when it is full.
     How: the size of /dev/shm against `require.shm`.
     Fix: start the container with --shm-size or --ipc=host.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     if need is not None and need.shm_bytes is not None:
@@ -192,6 +196,7 @@ def ram_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: `require.ram` names what the project needs.
     How: total RAM against the requirement, with 3 % allowed for what firmware and kernel keep.
     Fix: run on a larger machine.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     if need is not None and need.ram_bytes is not None:
@@ -208,6 +213,7 @@ def disk_below_requirement(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: images and wheels with CUDA take tens of gigabytes; a full disk fails late.
     How: free space against `require.disk`.
     Fix: free space (`docker system prune`), or run where there is more.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     if need is not None and need.disk_bytes is not None:
@@ -225,6 +231,7 @@ def containers_required(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: the project runs in containers with GPUs.
     How: a container engine and the NVIDIA Container Toolkit are both there.
     Fix: install what is missing.
+    Sources: docs/settings.md.
     """
     need = snap.wants.need
     if need is None or not need.containers:

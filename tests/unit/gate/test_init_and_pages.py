@@ -80,7 +80,7 @@ def test_init_leaves_environments_and_links_alone(envcheck, tmp_path):
 def test_explain_takes_id_or_slug_in_any_case(envcheck, name):
     shown = envcheck("explain", name).stdout.decode()
     assert shown.startswith("SET112 gpu-feature-missing   error\n")
-    for label in ("why", "how", "fix"):
+    for label in ("why", "how", "fix", "sources"):
         assert f"\n  {label:<8} " in shown
 
 
@@ -97,6 +97,15 @@ def test_every_rule_has_a_page(envcheck):
     assert [row["id"] for row in listed] == sorted(rule.id for rule in ALL)
     assert all(row["title"] for row in listed)
     assert len({row["id"] for row in listed}) == len({row["slug"] for row in listed}) == len(listed)
+
+
+@pytest.mark.parametrize("label", ["why", "fix"])
+def test_every_page_says_it(label):
+    from envcheck.cli.explain import _sections
+    from envcheck.rules import ALL
+
+    silent = [rule.id for rule in ALL if label not in dict(_sections(rule.page.partition("\n")[2]))]
+    assert silent == []
 
 
 def test_rules_can_be_selected(envcheck):
