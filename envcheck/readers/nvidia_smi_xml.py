@@ -58,6 +58,9 @@ class _Log:
         parent = self.path[-2] if len(self.path) > 1 else ""
         if len(self.path) == 2 and value:
             self.top[tag] = (value, self.parser.CurrentLineNumber + self.offset)
+        elif self.gpus and "mig_device" in self.path:
+            if self.path[-3:] == ["mig_device", "fb_memory_usage", "total"]:
+                self.gpus[-1]["mig"].append(_mib(value))
         elif self.gpus and value:
             self.gpus[-1].setdefault(f"{parent}/{tag}", value)
         self.path.pop()
@@ -113,7 +116,7 @@ def _gpu(values: dict[str, Any], place: int) -> Optional[Gpu]:
         pci_bus=str(values["bus"]),
         uuid=values.get("gpu/uuid", ""),
         mig_enabled={"Enabled": True, "Disabled": False}.get(values.get("mig_mode/current_mig", "")),
-        mig_devices=tuple(MigDevice() for _ in values["mig"]),
+        mig_devices=tuple(MigDevice(memory_mib=memory) for memory in values["mig"]),
         persistence={"Enabled": True, "Disabled": False}.get(values.get("gpu/persistence_mode", "")),
         remap_pending={"yes": True, "no": False}.get((remap or "").lower()),
         remap_failed={"yes": True, "no": False}.get(values.get("remapped_rows/remapped_row_failure", "").lower()),
