@@ -169,6 +169,7 @@ def image_hides_gpus(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: 'void' or an empty value gives the container no GPU at all, 'none' the driver's files without a device.
     `docker run --gpus` and the Kubernetes device plugin set the variable themselves and win over the image's; with
     `--runtime=nvidia` alone the image's (or the compose file's) value counts.
+    How: the variable of the image, or of the compose file or pod over it, where a GPU is wanted.
     Fix: NVIDIA_VISIBLE_DEVICES=all, or don't set it.
     Sources: container toolkit documentation, docker-specialized.
     """
@@ -191,6 +192,7 @@ def image_requirement_disabled(snap: Snapshot, matrix: Matrix) -> Iterable[Probl
 
     Why: the variable only skips the check; whether the driver runs the image's CUDA is another question, which the
     driver rules answer.
+    How: the image's NVIDIA_REQUIRE_* are evaluated for this driver as if the check were on.
     Fix: nothing, where the image runs; else a newer driver or an older image.
     Sources: libnvidia-container, nvidia-container-toolkit.
     """
@@ -214,6 +216,7 @@ def forward_compat_used(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Why: the driver is older than the image's CUDA major, and NVIDIA's table lists the pair, on datacentre GPUs. The
     container toolkit has to put the image's compat libcuda before the host's: 1.17.4 left that off by default, 1.17.5
     and newer do it by a hook, 1.18.0 again failed to (1.18.1 is right).
+    How: the driver's branch and the image's CUDA in matrices/forward_compat.toml, and the GPUs' segment.
     Fix: nothing, as long as the toolkit does so; a newer driver makes it unnecessary.
     Sources: CUDA compatibility guide; container toolkit release notes.
     """

@@ -99,7 +99,7 @@ def test_every_rule_has_a_page(envcheck):
     assert len({row["id"] for row in listed}) == len({row["slug"] for row in listed}) == len(listed)
 
 
-@pytest.mark.parametrize("label", ["why", "fix"])
+@pytest.mark.parametrize("label", ["why", "how", "fix"])
 def test_every_page_says_it(label):
     from envcheck.cli.explain import _sections
     from envcheck.rules import ALL
