@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Optional
 
+import msgspec
 from packaging.version import Version
 
 from envcheck import versions
 from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence
-from envcheck.rules.build import frameworks
+from envcheck.rules.build import Built, frameworks
 from envcheck.rules.presence import driver_os, in_image
 
 if TYPE_CHECKING:
@@ -22,24 +23,33 @@ if TYPE_CHECKING:
 FIRST_MINOR_COMPATIBLE = 11  # minor-version compatibility exists from this CUDA major on
 
 
-def runtimes(snap: Snapshot, matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """(whose, CUDA, source) of every CUDA runtime that the stack will start: the frameworks', else the image's."""
+class Runtime(msgspec.Struct, frozen=True):
+    """A CUDA runtime that the stack will start: whose it is, its CUDA, who says so, and the framework if it is one."""
+
+    whose: str
+    cuda: str
+    source: str
+    framework: Optional[Built] = None
+
+
+def runtimes(snap: Snapshot, matrix: Matrix) -> Iterator[Runtime]:
+    """The frameworks' CUDA runtimes, else the image's. Raises UnknownFact where it isn't told which there are."""
     unsure = ""
     found = False
     if snap.stack.packages.known:
         for framework in frameworks(snap, matrix):
             if framework.cuda:
                 found = True
-                yield framework.label, framework.cuda, framework.source
-            elif framework.accelerator in (None, "cuda"):
+                yield Runtime(framework.label, framework.cuda, framework.source, framework)
+            elif framework.accelerator is None:
                 unsure = unsure or f"CUDA of {framework.label}: its build isn't told"
-    if found:
+    image = snap.stack.cuda.find() if in_image(snap) else None
+    if not found and image:
+        yield Runtime("the image", image, snap.stack.cuda.source)
         return
-    if in_image(snap) and snap.stack.cuda.find():
-        yield "the image", str(snap.stack.cuda.find()), snap.stack.cuda.source
-    elif unsure:
+    if unsure:
         raise UnknownFact(unsure)
-    elif not snap.stack.packages.known:
+    if not found:
         snap.stack.packages.get()
 
 
