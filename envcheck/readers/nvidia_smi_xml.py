@@ -48,8 +48,6 @@ class _Log:
             self.gpus.append(
                 {"line": self.parser.CurrentLineNumber + self.offset, "bus": attributes.get("id", ""), "mig": []}
             )
-        elif tag == "mig_device" and self.gpus:
-            self.gpus[-1]["mig"].append(self.parser.CurrentLineNumber + self.offset)
 
     def end(self, tag: str) -> None:
         """An element closes: its text is a value."""

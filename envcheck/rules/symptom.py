@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # An event that only suggests, and with this rank or a higher one, is silent beside any other fault.
 WEAK_RANK = 24
+# From this rank on it is a note: a program goes on without a GPU, or only hints at a cause.
+NOTE_RANK = 32
 # A cause that is a mere consequence of another one of the same log.
 CONSEQUENCE_OF = {
     "driver-not-loaded": frozenset({
@@ -63,7 +65,9 @@ def told(snap: Snapshot, matrix: Matrix, cause: str, found: frozenset[str] = fro
     if not mine or _contradicted(snap, matrix, cause):
         return
     row, event = mine[0]
-    weak: Optional[Severity] = "warning" if not sure and row.rank >= WEAK_RANK else None
+    weak: Optional[Severity] = None
+    if not sure and row.rank >= WEAK_RANK:
+        weak = "note" if row.rank >= NOTE_RANK else "warning"
     message = _fill(row.message, event) or event.text
     yield Problem(
         message if sure else f"{message} ({matrix.meaning(cause)})",

@@ -123,7 +123,8 @@ def test_the_xml_log_of_a_gpu_in_mig_mode_keeps_both_memories():
     text = (
         '<nvidia_smi_log><driver_version>510.47.03</driver_version><gpu id="00000000:00:04.0">'
         "<product_name>NVIDIA A100-SXM4-40GB</product_name><mig_mode><current_mig>Enabled</current_mig></mig_mode>"
-        "<mig_devices><mig_device><fb_memory_usage><total>19968 MiB</total></fb_memory_usage></mig_device></mig_devices>"
+        "<mig_devices><mig_device><fb_memory_usage><total>19968 MiB</total></fb_memory_usage></mig_device>"
+        "</mig_devices>"
         "<fb_memory_usage><total>40960 MiB</total></fb_memory_usage></gpu></nvidia_smi_log>"
     )
     gpu = read(text).machine.gpus.get()[0]
