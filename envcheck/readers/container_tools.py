@@ -21,6 +21,7 @@ _CTK = re.compile(r"(?:NVIDIA Container (?:Toolkit CLI|Runtime)|nvidia-ctk)(?: v
 _CLI = re.compile(r"^cli-version:\s*(\d+\.\d+\.\d+)")
 _NVRM = re.compile(r"^NVRM version:\s*(\d{3}\.[\d.]+)")
 _CUDA = re.compile(r"^CUDA version:\s*(\d+\.\d+)")
+_BANNER = re.compile(r"^CUDA Version (\d+\.\d+)\.\d")  # what the entry point of NVIDIA's images prints
 _RUN = re.compile(r"\b(docker|podman|nerdctl|nvidia-docker)2? (?:container )?(?:run|create)\b(.*)")
 _GPUS = re.compile(
     r"--gpus[ =]|--runtime[ =]\"?nvidia|NVIDIA_VISIBLE_DEVICES=(?!none|void)|--device[ =]nvidia\.com/|nvidia-docker|/dev/nvidia\d"  # noqa: E501
@@ -72,6 +73,9 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             draft.add_driver(nvrm.group(1), line.source)
         elif (cuda := _CUDA.match(text)) is not None and draft.driver is not None:
             draft.add_driver(None, line.source, cuda.group(1))
+        elif text.startswith("CUDA Version ") and (banner := _BANNER.match(text)) is not None:
+            draft.put("stack", "cuda", banner.group(1), line.source)
+            draft.put("machine", "container", Container("unknown", source=line.source), line.source)
         elif (pod := _POD_IMAGE.search(text)) is not None:
             _image(pod.group(1), line.source, draft)
         if "snap" in text and _SNAP.search(text):

@@ -182,7 +182,7 @@ def _looks_conda(rest: str) -> bool:
 def _conda(match: re.Match[str], source: str) -> Package:
     name, version, build, rest = match.groups()
     channel = (rest or "").split()[-1] if rest else ""
-    if "pypi" in build or channel == "pypi":
+    if "pypi" in build or channel == "pypi" or build == "<pip>":
         return _package(name, version, source, "pip", channel="pypi")
     cuda, variant = conda_build(build, None)
     return Package(
