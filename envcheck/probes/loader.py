@@ -18,9 +18,6 @@ MAX_OBJECTS = 2000
 _TRIPLETS = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu", "ppc64le": "powerpc64le-linux-gnu"}
 # The kind of library in the cache's flags: ELF libc6 with the architecture in the second byte.
 _CACHE_KINDS = {"x86_64": (0x0303,), "aarch64": (0x0A03,), "ppc64le": (0x0503,)}
-_ORIGIN = re.compile(r"\$(ORIGIN\b|\{ORIGIN\})")
-_LIB = re.compile(r"\$(LIB\b|\{LIB\})")
-_PLATFORM = re.compile(r"\$(PLATFORM\b|\{PLATFORM\})")
 
 
 class Place(NamedTuple):
@@ -291,8 +288,10 @@ class Process:
     def _expand(self, text: str, origin: str) -> str:
         if "$" not in text:
             return text
-        text = _ORIGIN.sub(lambda _: origin, text)
-        return _PLATFORM.sub(self.arch, _LIB.sub(self._system_folders()[0].lstrip("/"), text))
+        system = self._system_folders()[0].lstrip("/")
+        for name, value in (("ORIGIN", origin), ("LIB", system), ("PLATFORM", self.arch)):
+            text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        return text
 
     def names_in(self, folder: str) -> frozenset[str]:
         """The names in a folder, read once."""
@@ -334,13 +333,43 @@ class Process:
 
 
 # The libraries whose choice decides whether and how well CUDA code runs.
-_DECIDING = re.compile(
-    r"lib(cuda|cudart|cublas|cublasLt|cudnn\w*|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|cusparseLt|nvJitLink"
-    r"|nvrtc|nvrtc-builtins|nvToolsExt|cupti|nccl|nvshmem_host|nvidia-ml|nvinfer\w*|cudla|cufile|stdc\+\+|gomp|gcc_s)"
-    r"(\.alt)?\.so(\.[\d.]+)?"
+_DECIDING = frozenset(
+    [
+        "libcuda",
+        "libcudart",
+        "libcublas",
+        "libcublasLt",
+        "libcudnn",
+        "libcufft",
+        "libcufftw",
+        "libcurand",
+        "libcusolver",
+        "libcusolverMg",
+        "libcusparse",
+        "libcusparseLt",
+        "libnvJitLink",
+        "libnvrtc",
+        "libnvrtc-builtins",
+        "libnvToolsExt",
+        "libcupti",
+        "libnccl",
+        "libnvshmem_host",
+        "libnvidia-ml",
+        "libnvinfer",
+        "libcudla",
+        "libcufile",
+        "libstdc++",
+        "libgomp",
+        "libgcc_s",
+    ]
 )
+_FAMILIES = ("libcudnn_", "libnvinfer_")
 
 
 def decides(name: str) -> bool:
     """Is this one of the libraries that are reported?"""
-    return _DECIDING.fullmatch(name.rpartition("/")[2]) is not None
+    stem, found, version = name.rpartition("/")[2].partition(".so")
+    if not found or (version and (version[0] != "." or not version[1:].replace(".", "").isdigit())):
+        return False
+    stem = stem.removesuffix(".alt")
+    return stem in _DECIDING or (stem.startswith(_FAMILIES) and "." not in stem)
