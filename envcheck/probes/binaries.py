@@ -16,12 +16,13 @@ from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.snapshot import Snapshot
 from envcheck.model.stack import Binary, ForwardNote, Library, Package, Stack
 from envcheck.probes.abi import Symbols, cxx11_abi
+from envcheck.probes.deciding import decides
 from envcheck.probes.elf import Dynamic, NotElf
 from envcheck.probes.extensions import Extension, find_extensions
 from envcheck.probes.fatbin import read_binary
 from envcheck.probes.forward import read_forward_note
 from envcheck.probes.load_environment import Installed, Played, find_installed, play_imports
-from envcheck.probes.loader import Object, Process, decides
+from envcheck.probes.loader import Object, Process
 from envcheck.probes.owners import Owner, Site, find_owners, foreign_sites, origin_of, owner_of, read_sites, version_of
 from envcheck.probes.ptxas import find_ptxas
 from envcheck.probes.tree import Tree, Unreadable, shown

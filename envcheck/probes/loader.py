@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Optional
 
+from envcheck.probes.deciding import decides
 from envcheck.probes.elf import MACHINES, Dynamic, Elf, NotElf
 from envcheck.probes.ld_cache import read_cache
 from envcheck.probes.tree import Tree, Unreadable, shown
@@ -330,46 +331,3 @@ class Process:
     @staticmethod
     def _short(path: str) -> str:
         return shown(path.rpartition("/")[2])
-
-
-# The libraries whose choice decides whether and how well CUDA code runs.
-_DECIDING = frozenset(
-    [
-        "libcuda",
-        "libcudart",
-        "libcublas",
-        "libcublasLt",
-        "libcudnn",
-        "libcufft",
-        "libcufftw",
-        "libcurand",
-        "libcusolver",
-        "libcusolverMg",
-        "libcusparse",
-        "libcusparseLt",
-        "libnvJitLink",
-        "libnvrtc",
-        "libnvrtc-builtins",
-        "libnvToolsExt",
-        "libcupti",
-        "libnccl",
-        "libnvshmem_host",
-        "libnvidia-ml",
-        "libnvinfer",
-        "libcudla",
-        "libcufile",
-        "libstdc++",
-        "libgomp",
-        "libgcc_s",
-    ]
-)
-_FAMILIES = ("libcudnn_", "libnvinfer_")
-
-
-def decides(name: str) -> bool:
-    """Is this one of the libraries that are reported?"""
-    stem, found, version = name.rpartition("/")[2].partition(".so")
-    if not found or (version and (version[0] != "." or not version[1:].replace(".", "").isdigit())):
-        return False
-    stem = stem.removesuffix(".alt")
-    return stem in _DECIDING or (stem.startswith(_FAMILIES) and "." not in stem)

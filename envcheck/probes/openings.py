@@ -18,10 +18,11 @@ from envcheck.probes.abi import (
     unbound_library_symbols,
     version_faults,
 )
+from envcheck.probes.deciding import decides
 from envcheck.probes.elf import NotElf
 from envcheck.probes.extensions import Extension, other_python
 from envcheck.probes.load_plans import FRAMEWORK_LIBRARIES
-from envcheck.probes.loader import LoadFault, Process, decides
+from envcheck.probes.loader import LoadFault, Process
 from envcheck.probes.tree import Unreadable, shown
 
 _FRAMEWORK = frozenset(FRAMEWORK_LIBRARIES)

@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.model.proof import Check, Proof
 from envcheck.model.snapshot import Snapshot
-from envcheck.probes.loader import decides
+from envcheck.probes.deciding import decides
 from envcheck.probes.runner import LiveRunner, Run, Runner
 from envcheck.probes.tree import shown
 

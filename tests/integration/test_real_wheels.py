@@ -18,8 +18,8 @@ import pytest
 import envcheck.probes.proof
 from envcheck.model.snapshot import Snapshot
 from envcheck.probes.binaries import inspect_binaries
+from envcheck.probes.deciding import decides
 from envcheck.probes.inspect import inspect_host
-from envcheck.probes.loader import decides
 from envcheck.probes.proof import prove, read_proof
 from envcheck.probes.runner import Run
 from envcheck.rules.engine import judge
