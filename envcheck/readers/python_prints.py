@@ -140,6 +140,10 @@ def _answer(question: str, text: str, source: str, draft: Draft) -> bool:
     if "get_arch_list()" in question and isinstance(value, list):
         draft.add_package(Package("torch", capabilities=capabilities(" ".join(map(str, value))), source=source))
         return True
+    if "cuda.is_available()" in question and value is False:
+        draft.want(source, gpu=True)  # who asks that, and shows the answer, wants one
+        draft.facts += 1
+        return True
     if question == "platform.platform()":
         platform(plain, source, draft)
         return True
