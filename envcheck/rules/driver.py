@@ -19,7 +19,8 @@ from envcheck.rules.floor import (
     with_minor,
 )
 from envcheck.rules.image_remedy import lists_branch
-from envcheck.rules.presence import driver_os, in_image, names, nvidia_gpus
+from envcheck.rules.kernels import coverage
+from envcheck.rules.presence import capability_of, driver_os, in_image, names, nvidia_gpus, visible_gpus
 from envcheck.rules.remedy import framework_fix
 from envcheck.rules.rule import rule
 
@@ -127,8 +128,8 @@ def secure_boot_module_rejected(snap: Snapshot, matrix: Matrix) -> Iterable[Prob
         fix=(
             "sudo modprobe nvidia   ('Key was rejected by service' confirms it)",
             (
-                "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der, reboot and confirm; or use the signed modules of "
-                "the distribution; or turn Secure Boot off"
+                "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der, reboot and confirm; or use the signed modules "
+                "of the distribution; or turn Secure Boot off"
             ),
         ),
         subject=gpus[0].name,
@@ -158,6 +159,8 @@ def driver_too_old_for_cuda(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
     for runtime in runtimes(snap, matrix):
         if need_verdict(snap, matrix, driver, runtime.cuda) != "no":
             continue
+        if _is_for_newer_gpus(snap, matrix, runtime):
+            continue
         rescued = by_forward_compat(snap, matrix, driver, runtime.cuda)
         if rescued is None:
             unsure = (
@@ -167,6 +170,22 @@ def driver_too_old_for_cuda(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
             yield _too_old(snap, matrix, driver, runtime)
     if unsure:
         raise UnknownFact(unsure)
+
+
+def _is_for_newer_gpus(snap: Snapshot, matrix: Matrix, runtime: Runtime) -> bool:
+    """Has the build no code for any GPU here? Then it must be replaced anyway: that the GPU is too old is the cause."""
+    gpus = visible_gpus(snap) if snap.machine.gpus.known else []
+    if not gpus or runtime.framework is None:
+        return False
+    try:
+        codes = [coverage(snap, matrix, runtime.framework, capability_of(gpu, matrix)) for gpu in gpus]
+    except UnknownFact:
+        return False
+    needed = versions.find(needed_driver(snap, matrix, runtime.cuda))
+    rows = [matrix.capability(capability_of(gpu, matrix)) for gpu in gpus]
+    last = [row.last_branch if row else None for row in rows]
+    stuck = needed is not None and all(branch is not None and branch < needed.major for branch in last)
+    return stuck and all(code.how == "none" for code in codes)
 
 
 def _too_old(snap: Snapshot, matrix: Matrix, driver: Driver, runtime: Runtime) -> Problem:

@@ -117,7 +117,7 @@ def nvml_driver_library_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Pro
         f"the driver's libraries are of {found}, the loaded kernel module of {module}",
         fix=(
             (
-                "sudo reboot   (or, with nothing using the GPU: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && "
+                "sudo reboot   (or, with the GPU unused: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && "
                 "sudo modprobe nvidia)"
             ),
             "if it stays: the module of the new version wasn't built; reinstall the driver's dkms package",

@@ -163,7 +163,7 @@ def ptxas_too_old_for_gpu(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         if row is None or have is None or first is None or have.release[:2] >= first.release[:2]:
             continue
         yield Problem(
-            f"the toolkit {toolkits[0].version} can't compile for the {short(gpu.name)} ({versions.sm(row.capability)})",
+            f"nvcc {toolkits[0].version} can't compile for the {short(gpu.name)} ({versions.sm(row.capability)})",
             fix=(f"install a CUDA toolkit {row.first_cuda} or newer",),
             subject=gpu.name,
             evidence=(

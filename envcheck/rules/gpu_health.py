@@ -106,7 +106,7 @@ def gpu_out_of_memory(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         if used / total >= NEARLY_FULL:
             index = "" if gpu.index is None else f" {gpu.index}"
             yield Problem(
-                f"GPU{index} ({short(gpu.name)}) has {used} of {total} MiB in use: a new process will run out of memory",
+                f"GPU{index} ({short(gpu.name)}) has {used} of {total} MiB in use: new processes will lack memory",
                 fix=("nvidia-smi   (lists who holds it)",),
                 subject=f"GPU{index}",
                 evidence=(Evidence("memory in use", f"{used} MiB", gpu.source or snap.machine.gpus.source, "found"),),
