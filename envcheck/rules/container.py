@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Optional
 
 from envcheck.model.finding import Evidence, Problem, Severity
+from envcheck.rules.gpu_request import not_requested
 from envcheck.rules.image_start import requirement_problems
 from envcheck.rules.presence import nvidia_gpus
 from envcheck.rules.rule import rule
@@ -46,11 +47,16 @@ def gpu_not_passed_to_container(snap: Snapshot, matrix: Matrix) -> Iterable[Prob
 
     Why: device nodes and driver libraries come from the engine at start; without them CUDA finds no device.
     How it is decided: we stand in a container that has no NVIDIA device node and no driver library. Whether the host
-    has a GPU can't be seen from inside, so it is an error only where a GPU is asked for.
+    has a GPU can't be seen from inside, so it is an error only where a GPU is asked for. Or: the compose service, pod
+    or container asks for none, although its image or framework is made for them.
     Fix: start the container with `--gpus all` (compose: deploy.resources.reservations.devices; Kubernetes: the
     nvidia.com/gpu resource).
     Sources: NVIDIA Container Toolkit documentation; Docker documentation, resource constraints.
     """
+    asked = not_requested(snap)
+    if asked is not None:
+        yield asked
+        return
     container = snap.machine.container.get()
     if container is None or any(not gpu.lost for gpu in nvidia_gpus(snap)):
         return

@@ -42,27 +42,37 @@ def _level(snap: Snapshot) -> Optional[Severity]:
     return "error" if snap.wants.gpu else "warning"
 
 
-@rule("FRM101", "cpu-only-build", "error", cause="cpu-only-build", rank=31)
+@rule("FRM101", "cpu-only-build", "error", cause="cpu-only-build", rank=28)
 def cpu_only_build(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """A CPU-only build is installed where a GPU build is meant.
 
     Why: it never sees a GPU ('Torch not compiled with CUDA enabled'), and often nobody notices.
-    How it is decided: the build is CPU-only by its version, its files or the matrix, and a GPU is asked for (error) or
-    a working one is here (warning). On a machine without a GPU the CPU build is right.
+    How it is decided: the build is CPU-only by its version, its files or the matrix, and a GPU is asked for, or an
+    extension that was built for its CUDA build is here (error), or a working GPU is here (warning). On a machine
+    without a GPU the CPU build is right.
     Fix: the GPU build of the same release that this driver and GPU run.
     Sources: wheel metadata and version files; matrices/builds.
     """
     for framework in frameworks(snap, matrix):
         if framework.accelerator != "cpu" or JAXLIB in framework.kind.causes or snap.machine.jetson.find():
             continue
-        if snap.origin.kind in WISHES and not snap.wants.gpu:
+        if any(kind.role == "plugin" and kind.of == framework.package.name for kind in matrix.package_kinds):
+            continue  # its GPU code is a plugin: that has a rule of its own
+        if snap.origin.kind in WISHES and not snap.wants.gpu and not _cpu_by_default(framework.package):
             continue
-        if not gpu_is_meant(snap):
+        extension = _built_for_cuda(snap, framework)
+        if extension is None and not gpu_is_meant(snap):
             return
         fix = framework_fix(snap, matrix, framework, same_release=True) or framework_fix(snap, matrix, framework)
         yield Problem(
-            f"{framework.label} is a CPU-only build, and a GPU is "
-            + ("asked for" if snap.wants.gpu else "here that it will never use"),
+            f"{framework.label} is a CPU-only build, and "
+            + (
+                f"{extension.name} was built for its CUDA build"
+                if extension is not None
+                else "a GPU is asked for"
+                if snap.wants.gpu
+                else "a GPU is here that it will never use"
+            ),
             fix=(fix,) if fix else (),
             subject=framework.package.name,
             severity=_level(snap),
@@ -70,9 +80,28 @@ def cpu_only_build(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
                 Evidence(
                     f"build of {framework.label}", "CPU only", framework.package.source or framework.source, "found"
                 ),
-                Evidence("build", "one for CUDA", snap.wants.source or snap.machine.gpus.source, "needed"),
+                Evidence(
+                    "build",
+                    "one for CUDA",
+                    extension.source if extension is not None else snap.wants.source or snap.machine.gpus.source,
+                    "needed",
+                ),
             ),
         )
+
+
+def _built_for_cuda(snap: Snapshot, framework: Built) -> Optional[Package]:
+    """An extension whose metadata or message binds it to a CUDA build of this framework."""
+    for package in snap.stack.packages.get():
+        for text in package.requires:
+            if _name(text) == framework.package.name and "+cu" in text:
+                return package
+    return None
+
+
+def _cpu_by_default(package: Package) -> bool:
+    """Is the CPU build what the default index gives on this platform, and not what the file asks for?"""
+    return package.variant == "cpu" and "+cpu" not in (package.version or "") and "cpu" not in package.channel
 
 
 @rule("FRM102", "duplicate-install", "warning", cause="duplicate-torch-install", rank=45)
@@ -275,7 +304,7 @@ def extension_for_another_release(snap: Snapshot, matrix: Matrix) -> Iterable[Pr
     for package, framework, wanted, source in _bound_elsewhere(snap, matrix, "extension"):
         right = matrix.companion_for(package.name, framework.version or "", framework.name)
         first = f"pip install {package.name}=={right.version}" if right else ""
-        second = f"pip install '{framework.name}{wanted}'" if first else f"pip install '{framework.name}{wanted}'"
+        second = f"pip install '{framework.name}{wanted}'"
         yield Problem(
             f"{label(package)} was built for {framework.name} {wanted.replace('==', '')}, and {label(framework)} is here",
             fix=tuple(filter(None, (first, second))),
@@ -432,6 +461,7 @@ def _other_major(snap: Snapshot, framework: Built, major: int, cause: str, matri
     have = _available_majors(snap)
     what, source = have[max(have)]
     failed = any(_proves(event.symptom, cause, matrix) for event in snap.events)
+    extra = framework.kind.gpu_requirement.replace("{version}", framework.package.version or "")
     return Problem(
         f"{framework.label} is built for CUDA {framework.cuda}, and {what} is here",
         fix=(
@@ -462,7 +492,8 @@ def system_cuda_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """The framework takes CUDA from the system, and the system's is of another major.
 
     Why: the libraries' names hold the major (libcudart.so.11.0): the other major's are never found.
-    How it is decided: the CUDA of the project's own tested-build table against every CUDA that is here.
+    How it is decided: the CUDA of the project's own tested-build table against every CUDA that is here. A release with
+    an extra that brings its own CUDA wheels isn't bound to the system's.
     Fix: the CUDA of that major, or the release of the framework for this one.
     Sources: the framework's tested-build table (matrices/builds).
     """

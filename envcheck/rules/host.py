@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from envcheck.model.finding import Evidence, Problem
 from envcheck.rules.build import frameworks
+from envcheck.rules.gpu_request import small_shm
 from envcheck.rules.presence import nvidia_gpus, only_a_log_tells, visible_gpus
 from envcheck.rules.rule import rule
 
@@ -28,6 +29,10 @@ def shm_too_small(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Fix: `--ipc=host` or `--shm-size=8g` (compose: shm_size; Kubernetes: an emptyDir of medium Memory).
     Sources: PyTorch README (docker); NCCL documentation, troubleshooting (shared memory).
     """
+    told = small_shm(snap)
+    if told is not None:
+        yield told
+        return
     if snap.machine.container.get() is None:
         return
     size = snap.machine.shm_bytes.get()

@@ -345,3 +345,17 @@ def test_shared_memory_of_a_service(matrix):
     assert asked(a_service(f"{gpus}    shm_size: 8gb\n"), matrix)[1] is None
     assert asked(a_service(f"{gpus}    shm_size: 64m\n"), matrix)[1] is not None
     assert asked(a_service(), matrix)[1] is None
+
+
+def test_the_default_index_on_arm_is_told_as_a_cpu_build(matrix):
+    from envcheck.rules.framework import cpu_only_build
+
+    machine = {"gpu": "GH200", "driver": "560.35.03", "arch": "arm64"}
+
+    def rules(line):
+        text = f"FROM --platform=linux/arm64 python:3.11\nRUN pip install {line}\n"
+        return ids(judge(on(a_file(text), matrix, **machine), matrix, (cpu_only_build,)))
+
+    assert rules("torch==2.4.0") == ["FRM101"]
+    assert rules("torch==2.4.0 --index-url https://x/whl/cu124") == []
+    assert rules("torch==2.4.0 --index-url https://x/whl/cpu") == []  # that is what was asked for
