@@ -81,7 +81,8 @@ def _told(
         if loudest.get(cause, 9) <= max(SEVERITIES.index(rule.severity), SEVERITIES.index("warning")):
             continue
         named = (
-            msgspec.structs.replace(problem, cause=problem.cause or cause) for problem in told(snap, matrix, cause, loud)
+            msgspec.structs.replace(problem, cause=problem.cause or cause)
+            for problem in told(snap, matrix, cause, loud)
         )
         heard += [(rule, _finding(rule, problem, snap)) for problem in named]
     return heard

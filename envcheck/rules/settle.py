@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Optional[str]:
     """One of `row.suggests`; the first where no fact decides; None where the facts speak against all."""
     first, offered = row.suggests[0], set(row.suggests)
+    if first == "cpu-only-build":
+        return first if _cpu_build(snap) else None
     if "gpu-too-new-for-build" in offered:
         return _kernels(event, snap, matrix) or first
     if "cuda-compat-shadows-driver" in offered:
@@ -46,6 +48,14 @@ def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Option
     if first == "rocm-build-on-nvidia":
         return first if snap.machine.driver.find() or snap.machine.gpus.find() else None
     return first
+
+
+def _cpu_build(snap: Snapshot) -> bool:
+    """Is a CPU build told, and not a machine without a GPU?"""
+    gpus = snap.machine.gpus
+    if gpus.known and not any(gpu.vendor == "nvidia" for gpu in gpus.value or ()):
+        return False
+    return any(package.variant == "cpu" or package.cuda == "" for package in snap.stack.packages.find() or ())
 
 
 def _capability(digits: str) -> Optional[str]:
