@@ -90,7 +90,7 @@ def gpu_ecc_row_remap_pending(snap: Snapshot, matrix: Matrix) -> Iterable[Proble
         raise UnknownFact("row-remap state of the GPUs: not told, or not supported by them")
 
 
-@rule("GPU303", "gpu-out-of-memory", "note", cause="gpu-out-of-memory", rank=85)
+@rule("GPU303", "gpu-out-of-memory", "note", cause="gpu-out-of-memory", rank=65)
 def gpu_out_of_memory(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """GPU memory is full, or ran out: not a fault of the environment.
 

@@ -52,6 +52,12 @@ _INTEGER = re.compile(r"\d{4,5}")
 def told(snap: Snapshot, matrix: Matrix, cause: str, found: frozenset[str] = frozenset()) -> Iterable[Problem]:
     """The problem that the log shows of `cause`, or none. `found` are the causes that facts proved already."""
     rows = _rows(matrix)
+    if not any(
+        cause == row.proves or cause in row.suggests
+        for event in snap.events
+        if (row := rows.get(event.symptom)) is not None
+    ):
+        return
     events = [(rows[event.symptom], event) for event in snap.events if event.symptom in rows]
     events.sort(key=lambda pair: pair[0].rank)
     mine = [(row, event) for row, event in events if row.proves == cause]
