@@ -306,7 +306,7 @@ def extension_for_another_release(snap: Snapshot, matrix: Matrix) -> Iterable[Pr
         first = f"pip install {package.name}=={right.version}" if right else ""
         second = f"pip install '{framework.name}{wanted}'"
         yield Problem(
-            f"{label(package)} was built for {framework.name} {wanted.replace('==', '')}, and {label(framework)} is here",
+            f"{label(package)} was built for {framework.name} {wanted.replace('==', '')}; {label(framework)} is here",
             fix=tuple(filter(None, (first, second))),
             subject=package.name,
             evidence=(
@@ -487,7 +487,14 @@ def _proves(symptom: str, cause: str, matrix: Matrix) -> bool:
     return any(row.id == symptom and cause in (row.proves, *row.suggests) for row in matrix.symptoms)
 
 
-@rule("FRM131", "tf-cuda-version-mismatch", "error", cause="tf-cuda-version-mismatch", rank=32, explains=("FRM132",))
+@rule(
+    "FRM131",
+    "tf-cuda-version-mismatch",
+    "error",
+    cause="tf-cuda-version-mismatch",
+    rank=32,
+    explains=("FRM132", "CUD110"),
+)
 def system_cuda_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """The framework takes CUDA from the system, and the system's is of another major.
 
@@ -507,7 +514,7 @@ def system_cuda_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             yield _other_major(snap, framework, major, "tf-cuda-version-mismatch", matrix)
 
 
-@rule("FRM132", "tf-cuda-libs-missing", "warning", cause="tf-cuda-libs-missing", rank=35)
+@rule("FRM132", "tf-cuda-libs-missing", "warning", cause="tf-cuda-libs-missing", rank=35, explains=("CUD110",))
 def system_cuda_missing(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """The framework takes CUDA from outside its wheel, and there is none.
 
