@@ -48,7 +48,8 @@ def _ask(package: Package, python: str, arch: str, seconds: float) -> Package:
     from envcheck.clients.wheel_metadata import cuda_of, find_wheel
     from envcheck.expected import specifier_of
 
-    wanted = SpecifierSet(f"=={package.version}") if package.version else specifier_of(package.requirement or package.name)
+    asked = package.requirement or package.name
+    wanted = SpecifierSet(f"=={package.version}") if package.version else specifier_of(asked)
     if wanted is None:
         return package
     wheel = find_wheel(package.name, wanted, python=python, arch=arch, index=package.channel, seconds=seconds)
