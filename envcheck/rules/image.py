@@ -253,7 +253,8 @@ def driver_not_told(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         needed = needed_driver(snap, matrix, runtime.cuda)
         if needed is None:
             continue
-        branches = listed_branches(snap, matrix)
+        below = versions.branch(needed)
+        branches = [text for text in listed_branches(snap, matrix) if versions.branch(text) < below]
         also = f", or a datacentre branch: {', '.join(f'{b}+' for b in branches)}" if branches else ""
         yield Problem(
             f"the driver isn't told: CUDA {runtime.cuda} of {runtime.whose} needs {needed} or newer{also}",
