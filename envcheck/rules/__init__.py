@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
 # In the order of the report among equals: what is nearest to the hardware first.
 FAMILIES = (
-    "driver", "driver_modules", "gpu", "gpu_health", "cuda", "framework", "python", "loader",
-    "container", "image", "image_start", "fabric", "host", "security", "files", "settings", "settings_machine", "symptom",
+    "driver", "driver_modules", "gpu", "gpu_health", "cuda", "framework", "python", "loader", "container", "image",
+    "fabric", "host", "security", "files", "settings", "settings_machine", "symptom",
 )  # fmt: skip
 
 
@@ -28,8 +27,6 @@ def all_rules() -> tuple[Rule, ...]:
 
     found: list[Rule] = []
     for family in FAMILIES:
-        if importlib.util.find_spec(f"envcheck.rules.{family}") is None:
-            continue  # TODO: all families are there soon
         module = importlib.import_module(f"envcheck.rules.{family}")
         found += [value for value in vars(module).values() if isinstance(value, Rule) and value not in found]
     return tuple(found)

@@ -9,6 +9,7 @@ from envcheck import versions
 from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence, Problem
 from envcheck.rules.build import Built, frameworks, library_major, major_of, need_whole
+from envcheck.rules.known import heard
 from envcheck.rules.presence import has_working_gpu
 from envcheck.rules.rule import rule
 
@@ -82,11 +83,13 @@ def conda_pip_cuda_mix(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     conda = [p for p in packages if p.installer == "conda" and p.name.startswith(CONDA_CUDA)]
     if not conda:
         return
-    clash = [event for event in snap.events if "cuda-lib-shadowed" in _points_at(event.symptom, matrix)]
+    clash = heard(snap, matrix, "cuda-lib-shadowed")
     pip = [p for p in packages if p.installer == "pip" and library_major(p) is not None]
-    for framework in frameworks(snap, matrix):
-        if framework.package.installer == "pip" and framework.accelerator == "cuda" and framework.kind.brings_cuda:
-            pip.append(framework.package)
+    pip += [
+        framework.package
+        for framework in frameworks(snap, matrix)
+        if framework.package.installer == "pip" and framework.accelerator == "cuda" and framework.kind.brings_cuda
+    ]
     if not clash and not any(_differ(one, other, snap, matrix) for one in conda for other in pip):
         return
     yield Problem(
@@ -103,13 +106,6 @@ def conda_pip_cuda_mix(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             *(Evidence("log", event.text, event.source) for event in clash[:1]),
         ),
     )
-
-
-def _points_at(symptom: str, matrix: Matrix) -> tuple[str, ...]:
-    for row in matrix.symptoms:
-        if row.id == symptom:
-            return (row.proves, *row.suggests)
-    return ()
 
 
 def _differ(conda: Package, pip: Package, snap: Snapshot, matrix: Matrix) -> bool:
@@ -208,9 +204,7 @@ def _wanting_cudnn(snap: Snapshot, matrix: Matrix) -> Iterator[tuple[Built, str]
 def _cudnn_problem(framework: Built, wanted: str, have: str, source: str, word: str) -> Problem:
     return Problem(
         f"{framework.label} was built for cuDNN {wanted}, and cuDNN {have} is here{word}",
-        fix=(
-            f"install cuDNN {major_of(wanted)} ({wanted} or newer of that major) where {framework.package.name} finds it",
-        ),
+        fix=(f"install cuDNN {wanted}, or newer of that major, where {framework.package.name} finds it",),
         subject=framework.package.name,
         evidence=(
             Evidence("cuDNN", have, source, "found"),
@@ -314,7 +308,7 @@ def nvcc_framework_cuda_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Pro
         if mine is None or theirs is None or mine == theirs:
             continue
         yield Problem(
-            f"nvcc is CUDA {nvcc.version}, {framework.label} is built for CUDA {framework.cuda}: extensions can't be compiled",
+            f"nvcc is CUDA {nvcc.version}, {framework.label} is of CUDA {framework.cuda}: extensions can't be compiled",
             fix=(f"install a CUDA {framework.cuda} toolkit and set CUDA_HOME to it",),
             subject=framework.package.name,
             evidence=(

@@ -10,6 +10,7 @@ from envcheck.model.finding import Evidence, Problem
 from envcheck.rules.build import frameworks, major_of, row_source
 from envcheck.rules.floor import describe, driver_evidence, floor_evidence, runs
 from envcheck.rules.kernels import coverage, listing
+from envcheck.rules.known import heard
 from envcheck.rules.presence import capability_of, driver_os, names, nvidia_gpus, only_a_log_tells, visible_gpus
 from envcheck.rules.remedy import framework_fix
 from envcheck.rules.rule import rule
@@ -37,22 +38,27 @@ def cuda_compat_shadows_driver(snap: Snapshot, matrix: Matrix) -> Iterable[Probl
     for library in snap.stack.libraries.get():
         if not library.soname.startswith("libcuda.so") or library.order != 0 or library.origin != "compat":
             continue
-        version = library.version or snap.stack.compat.get()
+        failed = heard(snap, matrix, "cuda-compat-shadows-driver")
+        version = library.version or snap.stack.compat.find()
+        if version is None and not failed:
+            version = snap.stack.compat.get()
         found, kernel = versions.find(version), versions.find(driver.version)
-        if found is None or kernel is None or found.major >= kernel.major:
+        if not failed and (found is None or kernel is None or found.major >= kernel.major):
             continue
         yield Problem(
-            f"cuda-compat's libcuda {version} hides that of driver {driver.version}, which is newer",
+            f"cuda-compat's libcuda{f' {version}' if version else ''} hides that of driver {driver.version}"
+            + (", which is newer" if version else ", which refuses it (error 803)"),
             fix=(
                 (
                     "LD_LIBRARY_PATH=<folder of the driver's libcuda> first, e.g. docker run -e "
                     "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu …"
                 ),
-                "or remove the compat line from /etc/ld.so.conf.d and run ldconfig",
+                "remove the compat line from /etc/ld.so.conf.d and run ldconfig",
             ),
             subject=library.path or library.soname,
             evidence=(
-                Evidence(library.soname, f"{library.path} ({version})", library.source, "found"),
+                *(Evidence("log", event.text, event.source) for event in failed[:1]),
+                Evidence(library.soname, library.path + (f" ({version})" if version else ""), library.source, "found"),
                 driver_evidence(driver, snap.machine.driver.source),
             ),
         )

@@ -23,7 +23,7 @@ from envcheck.rules.build import (
     whole,
     with_cause,
 )
-from envcheck.rules.known import bad_rows
+from envcheck.rules.known import bad_rows, heard
 from envcheck.rules.presence import gpu_is_meant, has_working_gpu, nvidia_gpus, only_a_log_tells
 from envcheck.rules.remedy import framework_fix, install_line
 from envcheck.rules.rule import rule
@@ -157,7 +157,7 @@ def rocm_build_on_nvidia(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         )
 
 
-@rule("FRM104", "cuda-build-on-amd", "note", cause="cuda-build-on-amd", rank=47)
+@rule("FRM104", "cuda-build-on-amd", "note", cause="cuda-build-on-amd", rank=47, explains=("GPU101",))
 def cuda_build_on_amd(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """A CUDA build is on a machine whose only GPUs are AMD's.
 
@@ -460,19 +460,13 @@ def _needs_system_cuda(snap: Snapshot, matrix: Matrix, cause: str) -> Iterator[t
 def _other_major(snap: Snapshot, framework: Built, major: int, cause: str, matrix: Matrix) -> Problem:
     have = _available_majors(snap)
     what, source = have[max(have)]
-    failed = any(_proves(event.symptom, cause, matrix) for event in snap.events)
+    failed = bool(heard(snap, matrix, cause))
     extra = framework.kind.gpu_requirement.replace("{version}", framework.package.version or "")
     return Problem(
         f"{framework.label} is built for CUDA {framework.cuda}, and {what} is here",
         fix=(
             f"install the CUDA {major} libraries, or a build of {framework.package.name} for CUDA {max(have)}",
-            *(
-                [
-                    f"pip install '{framework.kind.gpu_requirement.replace('{version}', framework.package.version or '')}'"
-                ]
-                if framework.kind.gpu_requirement and "[" in framework.kind.gpu_requirement
-                else []
-            ),
+            *([f"pip install '{extra}'"] if "[" in extra else []),
         ),
         subject=framework.package.name,
         severity="error" if failed or snap.wants.gpu else "warning",
@@ -481,10 +475,6 @@ def _other_major(snap: Snapshot, framework: Built, major: int, cause: str, matri
             Evidence("CUDA libraries", f"{major}.x", framework.source, "needed"),
         ),
     )
-
-
-def _proves(symptom: str, cause: str, matrix: Matrix) -> bool:
-    return any(row.id == symptom and cause in (row.proves, *row.suggests) for row in matrix.symptoms)
 
 
 @rule(

@@ -151,9 +151,7 @@ def jetson_generic_wheel(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
         if framework.accelerator == "cpu":
             yield Problem(
                 f"{framework.label} is a generic CPU build on a Jetson ({snap.machine.jetson.get()})",
-                fix=(
-                    "install NVIDIA's wheel for this JetPack (docs.nvidia.com: PyTorch for Jetson), or use its l4t container",
-                ),
+                fix=("install NVIDIA's wheel for this JetPack, or use its l4t container",),
                 subject=framework.package.name,
                 evidence=(
                     Evidence(f"build of {framework.label}", "CPU", framework.package.source, "found"),

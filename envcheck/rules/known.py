@@ -1,4 +1,4 @@
-"""Combinations known to fail: the rows of the matrix whose conditions hold for a snapshot."""
+"""What the matrix knows to fail: rows whose conditions hold for a snapshot, and log lines that point at a cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from envcheck.rules.presence import capability_of, visible_gpus
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
-    from envcheck.model.snapshot import Snapshot
+    from envcheck.model.snapshot import Event, Snapshot
+
+
+def heard(snap: Snapshot, matrix: Matrix, cause: str) -> list[Event]:
+    """The log's events that prove or suggest this cause: for a fact rule that they sharpen."""
+    if not snap.events:
+        return []
+    rows = {row.id for row in matrix.symptoms if cause == row.proves or cause in row.suggests}
+    return [event for event in snap.events if event.symptom in rows]
 
 
 def bad_rows(snap: Snapshot, matrix: Matrix, cause: str) -> Iterator[Problem]:
