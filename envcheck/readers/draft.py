@@ -143,6 +143,11 @@ class Draft:
             stack.setdefault("python", known(self.python, self.python_source))
         if "os" not in machine and ("glibc" in stack or "kernel" in machine or machine.get("wsl")):
             machine["os"] = known("linux", (stack.get("glibc") or machine.get("kernel") or machine["wsl"]).source)
+        jetson = machine.get("jetson")
+        if jetson is not None and jetson.value:  # every Jetson is an ARM machine with Linux
+            machine.setdefault("os", known("linux", jetson.source))
+            machine.setdefault("arch", known("aarch64", jetson.source))
+            stack.setdefault("arch", known("aarch64", jetson.source))
         return Snapshot(
             origin=Origin("report", name, readers),
             machine=Machine(**machine),

@@ -42,6 +42,11 @@ def _problem(what: str, version: str, source: str, rows: tuple[Vulnerability, ..
     )
 
 
+def _asked(snap: Snapshot) -> bool:
+    """A host is looked over; a paste of a driver only where it names a vulnerability."""
+    return snap.origin.kind in LIVE or any(event.symptom == "cve-named" for event in snap.events)
+
+
 @rule("SEC101", "container-toolkit-vulnerable", "note", cause="container-toolkit-vulnerable", rank=82)
 def container_toolkit_vulnerable(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """The NVIDIA Container Toolkit has known vulnerabilities.
@@ -53,7 +58,7 @@ def container_toolkit_vulnerable(snap: Snapshot, matrix: Matrix) -> Iterable[Pro
     Sources: NVIDIA product security bulletins (CSAF).
     """
     toolkit = snap.machine.toolkit.get()
-    if toolkit is None or not toolkit.version or snap.origin.kind not in LIVE:
+    if toolkit is None or not toolkit.version or snap.origin.kind not in (*LIVE, "report"):
         return
     rows = matrix.open_vulnerabilities("nvidia-container-toolkit", toolkit.version)
     rows = tuple(row for row in rows if not (row.unless and row.unless in (toolkit.mode or "")))
@@ -78,7 +83,7 @@ def driver_vulnerable(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Sources: NVIDIA product security bulletins (CSAF).
     """
     driver = snap.machine.driver.get()
-    if driver is None or not driver.version or "." not in driver.version or snap.origin.kind not in LIVE:
+    if driver is None or not driver.version or "." not in driver.version or not _asked(snap):
         return
     if snap.machine.os.find() == "windows" or snap.machine.wsl.find():
         return  # other numbers, other bulletins
