@@ -15,6 +15,7 @@ from envcheck.model.stack import Library, Package, Python, Stack, Toolkit
 
 # Names that conda gives to what Python calls otherwise.
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+_OTHER_VENDOR = re.compile(r"\b(?:AMD|Radeon|Instinct|gfx\d\w*|Intel|Arc A\d+)\b", re.IGNORECASE)
 _WORDS = re.compile(r"\b(nvidia|geforce|tesla|quadro(?= rtx)|graphics|gpu|with max-q design)\b|[®™()]", re.IGNORECASE)
 
 
@@ -78,7 +79,7 @@ class Draft:
         """The GPUs that one place of the paste lists."""
         if gpus:
             self.facts += 1
-            self.gpu_lists.append(tuple(gpus))
+            self.gpu_lists.append(tuple(_with_vendor(gpu) for gpu in gpus))
 
     def add_package(self, package: Package) -> None:
         """A package; one that is known already in this version gets the details that it lacked."""
@@ -158,6 +159,15 @@ class Draft:
         )
 
 
+def _with_vendor(gpu: Gpu) -> Gpu:
+    match = _OTHER_VENDOR.search(gpu.name)
+    if match is None or gpu.vendor != "nvidia":
+        return gpu
+    architectures = tuple(re.findall(r"gfx\w+", gpu.name))
+    vendor = "intel" if match.group().lower().startswith(("intel", "arc")) else "amd"
+    return msgspec.structs.replace(gpu, vendor=vendor, architectures=architectures)
+
+
 def _joined(old: Package, new: Package) -> Optional[Package]:
     """Both as one where they can be one installation, else None."""
     a, b = old.version, new.version
@@ -187,6 +197,8 @@ def _joined(old: Package, new: Package) -> Optional[Package]:
         )
     }
     cuda = old.cuda if old.cuda is not None else new.cuda
+    if "conda" in (old.installer, new.installer):
+        details["installer"] = "conda"  # pip lists what conda installed, too
     return msgspec.structs.replace(old, version=longer, cuda=cuda, **details)
 
 

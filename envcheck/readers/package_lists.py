@@ -24,7 +24,7 @@ _EXPORT = re.compile(r"^\s*- (?:([\w-]+)::)?([a-z][\w.-]*)=(\d[\w.]*)(?:=(\S+))?
 _SHOW = re.compile(r"^(Name|Version|Location|Required-by|Requires): (.*)$")
 _HEADER = re.compile(r"^\s*Package\s+Version\b")
 _CONDA_HEADER = re.compile(r"^# (?:packages in environment at|Name\s+Version\s+Build)")
-_BUILD_CUDA = re.compile(r"cuda(?:_?(\d{2})_?(\d)|(\d{1,2})\.(\d))")
+_BUILD_CUDA = re.compile(r"cuda(?:_?(\d{2})_?(\d)|(\d{1,2})\.(\d))|(?:^|_)cu(\d{2})(\d)(?:_|$)")
 _VIRTUAL = re.compile(r"\b__(cuda|glibc)=(\d+\.\d+)")  # conda info
 _LEGACY = re.compile(rf"^\s*([A-Za-z][\w.-]*) \(({_VERSION})\)$")
 _LIST_COMMAND = re.compile(r"\b(?:pip\d?(?:\.\d+)?|uv pip|conda|mamba|micromamba) (?:list|freeze)\b")
@@ -75,7 +75,8 @@ def conda_build(build: str, variant: Optional[str]) -> tuple[Optional[str], Opti
     """CUDA and variant of a conda build string: 'py3.10_cuda11.8_cudnn8.7.0_0', 'cuda112py39h…', 'py3.7_cpu_0'."""
     match = _BUILD_CUDA.search(build)
     if match:
-        cuda = f"{match.group(1) or match.group(3)}.{match.group(2) or match.group(4)}"
+        major, low = (part for part in match.groups() if part)
+        cuda = f"{major}.{low}"
         return cuda, variant or f"cu{cuda.replace('.', '')}"
     if re.search(r"(?:^|_)cpu(?:_|py|$)", build) or build.startswith("cpu"):
         return "", "cpu"
