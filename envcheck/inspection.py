@@ -42,6 +42,7 @@ class Inspection(msgspec.Struct, frozen=True):
 
     python: Optional[str] = None
     deadline: float = 20.0
+    run: bool = False  # a host's frameworks are asked for small computations: the one thing that runs the patient
     machine: Description = Description()
     image: ImageOptions = ImageOptions()
     args: dict[str, str] = {}  # build arguments of a Dockerfile, variables of a compose file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import msgspec
 from envcheck.errors import InspectError, UsageError
 from envcheck.inspection import Description, Inspection
 from envcheck.model.fact import known
-from envcheck.model.snapshot import Snapshot
+from envcheck.model.snapshot import Event, Snapshot
 from envcheck.model.stack import Python
 
 if TYPE_CHECKING:
@@ -114,8 +115,44 @@ def inspect_this(how: Inspection, matrix: Matrix) -> Snapshot:
     """The live host or the container that we stand in."""
     from envcheck.probes.inspect import inspect_host
 
-    known = frozenset(matrix.packages())
-    return inspect_host(python=how.python, known=known, deadline=how.deadline, binaries=True)
+    names = frozenset(matrix.packages())
+    snap = inspect_host(python=how.python, known=names, deadline=how.deadline, binaries=True)
+    return _proved(snap, matrix) if how.run else snap
+
+
+def _proved(snap: Snapshot, matrix: Matrix) -> Snapshot:
+    """With what became of small computations in the environment's own interpreter, and what their output tells."""
+    from envcheck.probes.proof import prove
+    from envcheck.readers.detect import read_report
+
+    proof = prove(snap, env=os.environ)
+    if proof is None:
+        remark = "Nothing was run: the environment has no Python, or no framework that can be asked to compute."
+        return msgspec.structs.replace(snap, proof=known(None, "--run"), remarks=(*snap.remarks, remark))
+    if snap.machine.gpus.known and not any(gpu.vendor == "nvidia" for gpu in snap.machine.gpus.value or ()):
+        # No GPU to compute on: that is said by its own rule; a framework that can't even be imported is still a fault.
+        checks = tuple([check for check in proof.checks if check.name == "import"])
+        bad = any(check.state != "ok" for check in checks)
+        proof = msgspec.structs.replace(proof, checks=checks, log=proof.log if bad else "")
+    events: tuple[Event, ...] = ()
+    if proof.log.strip():
+        try:
+            told = read_report(proof.log, name="the computations", symptoms=matrix.symptoms).events
+        except InspectError:  # nothing in it that anybody knows
+            told = ()
+        events = tuple([msgspec.structs.replace(event, source=f"--run, {event.source}") for event in told])
+    done = [check for check in proof.checks if check.state == "ok" and check.gpu is not None]
+    gpus = len({check.gpu for check in done})
+    remark = (
+        f"Run: {len(done)} computations on {gpus} GPU{'s' if gpus > 1 else ''} agree with the CPU's results."
+        if proof.passed
+        else "Run: no computation was done on a GPU."
+        if not done
+        else f"Run: {len(done)} computations on GPUs agreed, not all did."
+    )
+    return msgspec.structs.replace(
+        snap, proof=known(proof, proof.python), events=(*snap.events, *events), remarks=(*snap.remarks, remark)
+    )
 
 
 def inspect_files(path: Path, how: Inspection, matrix: Matrix, *, name: str = "", kind: str = "") -> list[Snapshot]:

@@ -44,6 +44,17 @@ Examples:
 @image_options
 @click.option("--require-gpu", is_flag=True, help="A usable NVIDIA GPU must be there: without one this is an error.")
 @click.option(
+    "--run",
+    "run_it",
+    is_flag=True,
+    help="Also run the environment: its own Python computes a little on every GPU, in a child with a deadline.",
+)
+@click.option(
+    "--share",
+    is_flag=True,
+    help="Print a redacted report fit for pasting instead: no names, serials, addresses or secrets.",
+)
+@click.option(
     "--format",
     "formats",
     metavar="NAME[:FILE]",
@@ -73,6 +84,8 @@ def command(
     target: Optional[str],
     python: Optional[str],
     require_gpu: bool,
+    run_it: bool,
+    share: bool,
     formats: tuple[str, ...],
     output: Optional[Path],
     fail_on: str,
@@ -89,15 +102,25 @@ def command(
     TARGET is nothing (this host), '-' (standard input), a file (a paste, a log, a saved snapshot, a Dockerfile, compose
     file, requirements, lock file, conda environment, pod, devcontainer.json), or an image, which is not pulled.
     """
+    import msgspec
+
     from envcheck import matrix as matrices
+    from envcheck.errors import UsageError
     from envcheck.pipeline import exit_code, judge, merge_reports
     from envcheck.report import RenderOptions, plain, render
-    from envcheck.targets import inspect_targets
+    from envcheck.targets import HERE, inspect_targets
 
     wanted = split_formats(formats)
+    if run_it and target not in HERE:
+        raise UsageError("--run runs this host's own environment, and a target was named", "Leave out one of them.")
     matrix = matrices.load()
     with progress(bool(target_options.get("layers"))) as tick:
-        snaps = inspect_targets(target, inspection(python, deadline, tick, target_options), matrix)
+        how = msgspec.structs.replace(inspection(python, deadline, tick, target_options), run=run_it)
+        snaps = inspect_targets(target, how, matrix)
+    if share:
+        from envcheck.redact import redact_snapshot
+
+        snaps = [redact_snapshot(snap) for snap in snaps]
     chosen = {"select": split_ids(select), "ignore": split_ids(ignore)}
     report = merge_reports([judge(snap, matrix, wants_gpu=require_gpu, **chosen) for snap in snaps])
     if driver_range:

@@ -6,8 +6,10 @@ from typing import Optional
 
 import msgspec
 
+from envcheck.model.fact import Fact, not_told
 from envcheck.model.machine import Machine
 from envcheck.model.need import Need
+from envcheck.model.proof import Proof
 from envcheck.model.recipe import Recipe
 from envcheck.model.stack import Stack
 
@@ -51,3 +53,4 @@ class Snapshot(msgspec.Struct, frozen=True):
     wants: Wants = Wants()
     remarks: tuple[str, ...] = ()  # what the reader could not use, for the person
     recipe: Optional[Recipe] = None  # what only a file tells: install steps, base image, what it asks of the engine
+    proof: Fact[Optional[Proof]] = not_told("computations in this environment (--run)")

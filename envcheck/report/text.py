@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Optional
 
-from envcheck.model.finding import Finding, Report
+from envcheck.model.finding import Evidence, Finding, Report
 from envcheck.model.machine import Gpu, Machine
 from envcheck.model.stack import Package, Stack
 from envcheck.report import RenderOptions
@@ -27,6 +27,8 @@ def render(report: Report, options: RenderOptions) -> str:
     notes = [f for f in report.findings if f.severity == "note"]
     for finding in loud:
         lines += [*finding_lines(finding, options), ""]
+    if len(report.findings) == 1 and not options.verbose and _is_ok(report):
+        notes = []  # the verdict says it
     for finding in notes:
         lines += finding_lines(finding, options) if options.verbose else _note(finding, options)
     if notes:
@@ -37,6 +39,11 @@ def render(report: Report, options: RenderOptions) -> str:
     while lines and not lines[-1]:
         lines.pop()
     return "\n".join(lines) + "\n"
+
+
+def _is_ok(report: Report) -> bool:
+    """Is the verdict 'Nothing wrong'?"""
+    return report.summary.verdict == "ok"
 
 
 def _verdict(report: Report, options: RenderOptions) -> list[str]:
@@ -60,7 +67,8 @@ def _verdict(report: Report, options: RenderOptions) -> list[str]:
     else:
         line, style = "✓ Nothing wrong", "ok"
         if len(report.findings) == 1:
-            line += f". {clean(report.findings[0].message)}"
+            said = clean(report.findings[0].message)
+            line += f". {said[:1].upper()}{said[1:]}"
     tail = [] if options.seconds is None else [f"{options.seconds:.2f} s"]
     tail += [f"{total.rules} rules"]
     if total.skipped:
@@ -189,16 +197,26 @@ def finding_lines(finding: Finding, options: RenderOptions) -> list[str]:
     head = f"{MARK[finding.severity]} {finding.rule}  {clean(where + finding.message)}"
     first, *rest = textwrap.wrap(head, max(options.width, 50), subsequent_indent=" " * 10, break_long_words=False)
     lines = [paint(first, finding.severity), *(paint(line, finding.severity) for line in rest)]
-    for item in finding.evidence:
-        label = item.role or "found"
-        value = clean(f"{item.value}" if item.role else f"{item.fact} {item.value}")
-        source = clean(item.source)
+    told = [(item.role or "found", clean(_evidence(item)), clean(_source(item, options))) for item in finding.evidence]
+    for label, value, source in dict.fromkeys(told):
         lines += _labelled(label, value, source, options)
     for number, fix in enumerate(finding.fix):
         lines += _labelled("fix" if number == 0 else "or", clean(fix), "", options)
     for ask in finding.ask:
         lines += _labelled("send", clean(ask), "", options)
     return lines
+
+
+def _evidence(item: Evidence) -> str:
+    """The value; with the fact's name where the value alone says too little ('12.1', 'of CUDA 11.0')."""
+    bare = item.role is None or item.value[:1].isdigit() or item.value.startswith("of ")
+    return f"{item.fact} {item.value}" if bare and item.fact not in item.value else item.value
+
+
+def _source(item: Evidence, options: RenderOptions) -> str:
+    """The source; of a matrix row just the file, unless everything is asked for: the row has the rest."""
+    place, colon, _ = item.source.partition(": ")
+    return place if colon and place.startswith("matrices/") and not options.verbose else item.source
 
 
 def _labelled(label: str, value: str, source: str, options: RenderOptions) -> list[str]:
@@ -232,7 +250,8 @@ def _skipped(report: Report, options: RenderOptions) -> list[str]:
         lines = ["Skipped, because these facts are not known (a skipped rule is never a pass):"]
         lines += [f"  {reason}: {', '.join(rules)}" for reason, rules in sorted(reasons.items())]
         return [paint(line, "dim") for line in lines]
-    ordered = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    # What only a log could tell is no lack of this machine: last.
+    ordered = sorted(reasons.items(), key=lambda item: ("no log was given" in item[0], -len(item[1]), item[0]))
     told = ", ".join(f"{reason} ({len(rules)})" for reason, rules in ordered[:SHOWN_SKIPS])
     more = f" and {len(ordered) - SHOWN_SKIPS} more" if len(ordered) > SHOWN_SKIPS else ""
     first = _first_id(report)

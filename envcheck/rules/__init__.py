@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # In the order of the report among equals: what is nearest to the hardware first.
 FAMILIES = (
     "driver", "driver_modules", "gpu", "gpu_health", "cuda", "framework", "python", "loader", "container", "image",
-    "fabric", "host", "security", "files", "settings", "settings_machine", "symptom",
+    "fabric", "host", "security", "files", "settings", "settings_machine", "proof", "symptom",
 )  # fmt: skip
 
 
