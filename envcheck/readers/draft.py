@@ -48,6 +48,8 @@ class Draft:
         self.wants: dict[str, Any] = {}
         self.remarks: list[str] = []
         self.whole = False
+        # Packages that a list names without the local part that they really have: their companions may lack it, too.
+        self.unmarked: dict[str, Optional[str]] = {}
         self.python: Optional[Python] = None
         self.python_source = ""
         self.facts = 0
@@ -89,6 +91,8 @@ class Draft:
         for place, old in enumerate(self.packages):
             if old.name == package.name and (same := _joined(old, package)) is not None:
                 self.packages[place] = same
+                if package.version and "+" not in package.version and "+" in (same.version or ""):
+                    self.unmarked[package.name] = same.variant
                 return
         self.packages.append(package)
 
@@ -107,6 +111,14 @@ class Draft:
         self.facts += 1
         self.env.setdefault(name, value)
         self.env_source = self.env_source or source
+
+    def _marked(self, package: Package) -> Package:
+        """A companion ('torchvision' of 'torch') without a local part, beside one that a list robbed of its own."""
+        for name, variant in self.unmarked.items():
+            companion = package.name != name and package.name.startswith(name) and package.installer == "pip"
+            if companion and package.variant is None and "+" not in (package.version or "+"):
+                return msgspec.structs.replace(package, variant=variant)
+        return package
 
     def want(self, source: str, **what: Any) -> None:
         """What the paste proves that is asked of the environment."""
@@ -127,6 +139,7 @@ class Draft:
             machine.setdefault("xids", known(tuple(self.xids), self.xids[0].source))
         if self.driver_packages:
             machine.setdefault("driver_packages", known(tuple(self.driver_packages), "packages in the paste"))
+        self.packages = [self._marked(package) for package in self.packages]
         if self.packages:
             stack.setdefault("packages", known(tuple(self.packages), self.packages[0].source))
             stack.setdefault("complete", known(self.whole, self.packages[0].source))
