@@ -38,7 +38,8 @@ CONSEQUENCE_OF = {
     "cuda-lib-shadowed": frozenset({"conda-pip-cuda-mix", "nccl-version-conflict", "cudnn-too-old"}),
     "jax-cpu-jaxlib": frozenset({
         "cudnn-too-old", "jax-plugin-version-mismatch", "driver-not-loaded", "driver-too-old-for-cuda",
-        "cuda-lib-shadowed", "cuda-visible-devices-wrong", "no-nvidia-gpu",
+        "cuda-lib-shadowed", "cuda-visible-devices-wrong", "no-nvidia-gpu", "uvm-broken-after-suspend",
+        "fabric-manager-not-running", "nvml-driver-library-mismatch", "cuda-driver-library-mismatch",
     }),
     "tf-cuda-libs-missing": frozenset({"tf-cuda-version-mismatch", "tf-gpu-package-removed", "no-nvidia-gpu"}),
     "cuda-toolkit-missing": frozenset({"nvcc-torch-cuda-mismatch", "gcc-too-new-for-nvcc"}),
