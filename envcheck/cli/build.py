@@ -203,7 +203,9 @@ def verify_image(plan: Plan, name: str, network: Optional[str]) -> None:
         )
     wrong = compare(plan, answer, gpus)
     if wrong:
-        raise BuildError(f"{name} is not what was planned:\n  " + "\n  ".join(wrong), f"Look inside: docker run -it --rm {name} bash")
+        raise BuildError(
+            f"{name} is not what was planned:\n  " + "\n  ".join(wrong), f"Look inside: docker run -it --rm {name} bash"
+        )
     told = f"Python {answer.python}, {plan.framework} {answer.imported}"
     told += f", CUDA {answer.cuda}" if answer.cuda else ""
     seen = (

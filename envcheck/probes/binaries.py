@@ -42,7 +42,8 @@ def inspect_binaries(
     """
     stack, tree = snapshot.stack, Tree(str(root))
     ends = time.monotonic() + deadline
-    changes: dict[str, Any] = {"forward": _forward(tree, None)}
+    unasked = unknown("ptxas of JIT compilers: looked at only beside a GPU")
+    changes: dict[str, Any] = {"forward": _forward(tree, None), "ptxas": unasked}
     python, packages = stack.python.find(), stack.packages.find() or ()
     if python is None or not python.executable:
         return msgspec.structs.replace(stack, **changes)

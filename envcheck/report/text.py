@@ -59,7 +59,10 @@ def _verdict(report: Report, options: RenderOptions) -> list[str]:
     elif total.warning:
         line, style = f"! This environment needs attention: {', '.join(parts)}", "warning"
     elif total.verdict == "inconclusive":
-        reasons = [s.reason for s in report.skipped]
+        machine, stack = report.snapshot.machine, report.snapshot.stack
+        deciding = (machine.gpus, machine.driver, machine.driver_fault, stack.python, stack.packages)
+        reasons = [fact.unknown for fact in deciding if not fact.known]
+        reasons = reasons or [skip.reason for skip in report.skipped]
         line = "? Inconclusive: nothing wrong was found, and too little could be read to call it right"
         if report.snapshot.origin.kind in ("host", "container") and reasons:
             line = f"? Inconclusive: {clean(reasons[0])}"
