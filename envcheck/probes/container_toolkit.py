@@ -68,7 +68,7 @@ def _cdi_devices(tree: Tree) -> Optional[tuple[str, ...]]:
             for name in tree.names(folder):
                 if name.endswith((".yaml", ".yml", ".json")):
                     found |= parse_cdi(tree.read_text(f"{folder}/{name}") or "")
-        except Unreadable:
+        except Unreadable:  # noqa: PERF203  # one unreadable folder makes the whole unknown
             return None
     return tuple(sorted(found))
 

@@ -28,7 +28,7 @@ def find_homes(scene: Scene) -> tuple[str, ...]:
         try:
             if tree.is_dir(path):
                 homes.setdefault(tree.resolve(path))
-        except Unreadable:
+        except Unreadable:  # noqa: PERF203  # one unreadable folder of many
             continue
     return tuple(homes)
 
