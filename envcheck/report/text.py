@@ -26,7 +26,7 @@ def render(report: Report, options: RenderOptions) -> str:
     loud = [f for f in report.findings if f.severity != "note"]
     notes = [f for f in report.findings if f.severity == "note"]
     for finding in loud:
-        lines += [*finding_lines(finding, options), ""]
+        lines += [*finding_lines(finding, options, said=len(report.findings) == 1), ""]
     if len(report.findings) == 1 and not options.verbose and _is_ok(report):
         notes = []  # the verdict says it
     for finding in notes:
@@ -193,11 +193,12 @@ def stack_line(report: Report, options: RenderOptions) -> str:
     return " · ".join(parts)
 
 
-def finding_lines(finding: Finding, options: RenderOptions) -> list[str]:
-    """A finding as lines: its message, evidence, fixes and what to send."""
+def finding_lines(finding: Finding, options: RenderOptions, *, said: bool = False) -> list[str]:
+    """A finding as lines: its message (its name, where the message is said already), evidence, fixes, what to send."""
     paint = options.paint
     where = f"{finding.path}:{finding.line}: " if finding.path and finding.line else ""
-    head = f"{MARK[finding.severity]} {finding.rule}  {clean(where + finding.message)}"
+    message = finding.slug if said and finding.severity == "error" else finding.message
+    head = f"{MARK[finding.severity]} {finding.rule}  {clean(where + message)}"
     first, *rest = textwrap.wrap(head, max(options.width, 50), subsequent_indent=" " * 10, break_long_words=False)
     lines = [paint(first, finding.severity), *(paint(line, finding.severity) for line in rest)]
     told = [(item.role or "found", clean(_evidence(item)), clean(_source(item, options))) for item in finding.evidence]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from envcheck.matrix.matrix import Matrix
+    from envcheck.matrix.rows import GpuModel
     from envcheck.model.machine import Driver
     from envcheck.model.snapshot import Snapshot
 
@@ -96,9 +97,20 @@ def describe(driver: Driver) -> str:
 
 
 def needed_driver(snap: Snapshot, matrix: Matrix, cuda: str) -> Optional[str]:
-    """The lowest driver that runs this CUDA at all."""
+    """The lowest driver that runs this CUDA at all, and knows this machine's GPUs."""
     system, wanted = driver_os(snap), with_minor(cuda)
-    return matrix.minor_floor(wanted, system) or matrix.driver_floor(wanted, system)
+    floor = matrix.minor_floor(wanted, system) or matrix.driver_floor(wanted, system)
+    newest = _newest_gpu(snap, matrix) if system == "linux" else None
+    if floor and newest and newest.min_branch and versions.branch(floor) < newest.min_branch:
+        return str(newest.min_branch)
+    return floor
+
+
+def _newest_gpu(snap: Snapshot, matrix: Matrix) -> Optional[GpuModel]:
+    """The model of this machine that came with the newest driver branch; None where none is known."""
+    models = [matrix.model_of(gpu) for gpu in snap.machine.gpus.find() or ()]
+    known = [model for model in models if model is not None and model.min_branch]
+    return max(known, key=lambda model: model.min_branch or 0, default=None)
 
 
 def floor_evidence(snap: Snapshot, matrix: Matrix, cuda: str) -> Evidence:
@@ -106,6 +118,9 @@ def floor_evidence(snap: Snapshot, matrix: Matrix, cuda: str) -> Evidence:
     needed = needed_driver(snap, matrix, cuda)
     release = matrix.cuda_release(with_minor(cuda))
     source = f"matrices/cuda.toml: {release.source}" if release else "matrices/cuda.toml"
+    newest = _newest_gpu(snap, matrix)
+    if newest is not None and needed == str(newest.min_branch):
+        source = f"matrices/gpus.toml: {newest.source}"
     return Evidence("driver", f"driver >= {needed or 'unknown'}", source, "needed")
 
 
