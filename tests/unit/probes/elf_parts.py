@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 TAG = sysconfig.get_config_var("EXT_SUFFIX")
@@ -25,11 +28,25 @@ def compile_library(
     return path
 
 
+NVCC_WHEELS = ("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-nvvm", "nvidia-cuda-crt")
+
+
+@functools.lru_cache(maxsize=1)
 def nvcc() -> str:
-    """The CUDA compiler: these tests are marked `integration`, so that a machine without one fails loudly there."""
+    """The CUDA compiler: the machine's, else its wheels in a folder of their own (the tests that need it are marked
+    `integration`)."""
     found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    assert os.access(found, os.X_OK), "install a CUDA compiler (PyPI: nvidia-cuda-nvcc)"
-    return found
+    if os.access(found, os.X_OK):
+        return found
+    folder = Path(tempfile.mkdtemp(prefix="envcheck-nvcc-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    # One toolkit release for all: a newer front end writes PTX that an older assembler refuses.
+    wanted = [f"{name}==13.0.*" for name in NVCC_WHEELS]
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *wanted]
+    subprocess.run(command, check=True, capture_output=True)
+    for program in folder.rglob("bin/*"):  # pip drops the mode of what is no script
+        program.chmod(0o755)
+    return str(next(folder.rglob("bin/nvcc")))
 
 
 def compile_fatbin(path: Path, *codes: tuple[str, str]) -> Path:
