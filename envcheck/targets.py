@@ -14,7 +14,7 @@ import msgspec
 from envcheck.errors import InspectError, UsageError
 from envcheck.inspection import Description, Inspection
 from envcheck.model.fact import known
-from envcheck.model.snapshot import Event, Snapshot
+from envcheck.model.snapshot import Event, Origin, Snapshot
 from envcheck.model.stack import Python
 
 if TYPE_CHECKING:
@@ -218,7 +218,12 @@ def read_paste(data: bytes, name: str, matrix: Matrix) -> Snapshot:
     """Pasted text in any encoding, by the readers."""
     from envcheck.readers.detect import read_report
 
-    return read_report(decode(data, name), name=name, symptoms=matrix.symptoms)
+    text = decode(data, name)
+    try:
+        return read_report(text, name=name, symptoms=matrix.symptoms)
+    except InspectError as nothing:
+        # A report all the same, in every format: it says what was tried, and that nothing is known.
+        return Snapshot(origin=Origin("report", name), remarks=(f"{nothing}.", nothing.what_to_do))
 
 
 def decode(data: bytes, name: str) -> str:

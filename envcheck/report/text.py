@@ -35,6 +35,8 @@ def render(report: Report, options: RenderOptions) -> str:
         lines.append("")
     for remark in report.snapshot.remarks:
         lines += textwrap.wrap(clean(remark), options.width, initial_indent="  ", subsequent_indent="  ")
+    if report.snapshot.remarks:
+        lines.append("")
     lines += _skipped(report, options)
     while lines and not lines[-1]:
         lines.pop()
@@ -64,6 +66,8 @@ def _verdict(report: Report, options: RenderOptions) -> list[str]:
         reasons = [fact.unknown for fact in deciding if not fact.known]
         reasons = reasons or [skip.reason for skip in report.skipped]
         line = "? Inconclusive: nothing wrong was found, and too little could be read to call it right"
+        if report.snapshot.origin.kind == "report" and not report.snapshot.origin.readers:
+            line = "? Inconclusive: nothing in this paste is known to me"
         if report.snapshot.origin.kind in ("host", "container") and reasons:
             line = f"? Inconclusive: {clean(reasons[0])}"
         style = "unknown"
