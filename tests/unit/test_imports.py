@@ -17,10 +17,9 @@ MAY = {
     "resolve": {"resolve", "model", "matrix", "rules", *CORE},
     "dockerfile": {"dockerfile", "model", *CORE},
     "report": {"report", "model", *CORE},
-    "fleet": {"fleet", "model", "report", *CORE},
 }
 ONLY_IN = {
-    "subprocess": ("probes/runner.py", "clients/", "fleet/"),
+    "subprocess": ("probes/runner.py", "clients/"),
     "docker": ("clients/",),
     "requests": ("clients/", "matrix/refresh/"),
     "click": ("cli/",),

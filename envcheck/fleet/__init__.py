@@ -1,1 +1,0 @@
-"""Slurm, Kubernetes and many nodes at once."""
