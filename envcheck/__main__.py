@@ -1,6 +1,6 @@
 """`python -m envcheck` is the same as `envcheck`."""
 
-from envcheck.cli.main import run
+from envcheck.cli.start import start
 
 if __name__ == "__main__":
-    run()
+    start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 EXIT_CLEAN = 0
@@ -71,6 +70,8 @@ class BuildError(EnvcheckError):
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Up to `count` known names that look like `name`, best first; case doesn't count."""
+    import difflib  # most runs misspell nothing
+
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)

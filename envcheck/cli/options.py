@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Optional, TypeVar
@@ -39,11 +37,20 @@ def wants_color(stream: Any, no_color: bool) -> bool:
 
 def width() -> int:
     """The columns that text may use: the terminal's, at most 110."""
-    return min(shutil.get_terminal_size((100, 24)).columns, 110)
+    told = os.environ.get("COLUMNS", "")
+    columns = int(told) if told.isdecimal() else 0
+    if columns <= 0:
+        try:  # as shutil.get_terminal_size, whose module brings three compressors along
+            columns = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns
+        except (ValueError, OSError):
+            columns = 0
+    return min(columns or 100, 110)
 
 
 def write_file(path: Path, content: str) -> None:
     """Write whole or not at all: a temporary file beside it, then a rename. Raises UsageError."""
+    import tempfile
+
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder", "Name a file.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Literal, Optional, Union
 
@@ -121,6 +120,8 @@ def fingerprint(finding: Finding, what: str, where: str = "") -> str:
 
     The message is part of it: a baseline must never hide a second fault of the same kind.
     """
+    import hashlib  # loads OpenSSL, which most runs do without
+
     parts = (finding.rule, finding.path or what, where, finding.subject, finding.message)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
