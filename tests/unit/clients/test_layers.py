@@ -8,12 +8,12 @@ import tarfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from registry_parts import Fake, Image, tar
 
 from envcheck.clients.registry import Options, RegistryError
 from envcheck.clients.registry.layers import read_layers
 from envcheck.clients.tar_stream import Broken, inflated, walk
 from envcheck.model.reference import find_reference
+from tests.unit.clients.registry_parts import Fake, Image, tar
 
 SITE = "usr/local/lib/python3.10/dist-packages"
 TORCH = {

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 from click.testing import CliRunner
-from registry_parts import Fake, Image
 from werkzeug import Response
 
 from envcheck import matrix as matrices
@@ -14,6 +13,7 @@ from envcheck.dockerfile.generate import generate_dockerfile
 from envcheck.errors import BuildError
 from envcheck.model.request import Request
 from envcheck.resolve.resolver import resolve
+from tests.unit.clients.registry_parts import Fake, Image
 
 TAG = {"repository": "nvidia/cuda", "tag": "12.1.1-base-ubuntu22.04"}
 LOCAL = Options(insecure=True, seconds=10)

@@ -8,12 +8,12 @@ import time
 
 import pytest
 from pytest_httpserver import HTTPServer
-from registry_parts import Fake, Image
 from werkzeug import Response
 
 from envcheck.clients.registry import Options, Refused, RegistryError, read_image
 from envcheck.clients.registry.auth import belongs, parse_challenge
 from envcheck.model.reference import find_reference
+from tests.unit.clients.registry_parts import Fake, Image
 
 LOCAL = Options(insecure=True, seconds=8)
 CANARY = "canary-s3cret"
@@ -281,7 +281,7 @@ def test_an_index_within_an_index_within_an_index_is_refused(httpserver):
     inner = fake.image.digest
     for _ in range(3):
         data = json.dumps({"schemaVersion": 2, "manifests": [{"digest": inner, "size": 1}]}).encode()
-        from registry_parts import OCI_INDEX, digest
+        from tests.unit.clients.registry_parts import OCI_INDEX, digest
 
         inner = digest(data)
         fake.image.manifests[inner] = (OCI_INDEX, data)

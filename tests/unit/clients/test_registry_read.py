@@ -1,11 +1,11 @@
 """Reading an image from a well-behaved registry: formats, platforms, digests, mirrors, and what it costs."""
 
 import pytest
-from registry_parts import Fake, Image
 
 from envcheck.clients.registry import NotFound, Options, RegistryError, list_tags, read_image
 from envcheck.errors import UsageError
 from envcheck.model.reference import find_reference
+from tests.unit.clients.registry_parts import Fake, Image
 
 LOCAL = Options(insecure=True, seconds=10)
 
