@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Optional
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from envcheck import versions
+from envcheck.matrix.specifiers import find_requirement
 from envcheck.model.finding import Evidence, Problem
 from envcheck.model.reference import find_reference
 from envcheck.rules.rule import rule
@@ -98,9 +97,8 @@ def _vendor_builds(reference: str, snap: Snapshot, matrix: Matrix) -> Iterator[t
 
 def _asked(text: str, matrix: Matrix) -> Iterator[tuple[str, str]]:
     """(package, requirement) that installing `text` asks for: itself, and what a pinned companion pins exactly."""
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
+    requirement = find_requirement(text)
+    if requirement is None:
         return
     yield _name(text), text
     pins = [s.version for s in requirement.specifier if s.operator == "==" and not s.version.endswith(".*")]
@@ -115,9 +113,8 @@ def _asked(text: str, matrix: Matrix) -> Iterator[tuple[str, str]]:
 
 def _keeps(asked: str, version: str) -> bool:
     """Does pip leave an installed `version` alone when `asked` is wanted? Installed pre-releases count for it."""
-    try:
-        requirement = Requirement(asked)
-    except InvalidRequirement:
+    requirement = find_requirement(asked)
+    if requirement is None:
         return True
     if requirement.url:
         return False

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Optional
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from envcheck import versions
+from envcheck.matrix.specifiers import allows, bound_on
 from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence, Problem, Severity
 from envcheck.rules.build import (
@@ -94,7 +92,7 @@ def _built_for_cuda(snap: Snapshot, framework: Built) -> Optional[Package]:
     """An extension whose metadata or message binds it to a CUDA build of this framework."""
     for package in snap.stack.packages.get():
         for text in package.requires:
-            if _name(text) == framework.package.name and "+cu" in text:
+            if bound_on(framework.package.name, text) is not None and "+cu" in text:
                 return package
     return None
 
@@ -189,13 +187,9 @@ def cuda_build_on_amd(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
 def _meets(version: Optional[str], specifier: str) -> Optional[bool]:
     """None where either can't be read; a vendor's or nightly pre-release of the series is let through as unknown."""
     found = versions.find(version)
-    try:
-        wanted = SpecifierSet(specifier)
-    except InvalidSpecifier:
-        return None
     if found is None or not specifier or found.is_prerelease:
         return None
-    return wanted.contains(found.public, prereleases=True)
+    return allows(specifier, versions.parse(found.public))
 
 
 def _bound_elsewhere(snap: Snapshot, matrix: Matrix, role: str) -> Iterator[tuple[Package, Package, str, str]]:
@@ -205,24 +199,17 @@ def _bound_elsewhere(snap: Snapshot, matrix: Matrix, role: str) -> Iterator[tupl
         if kind is None or kind.role != role or not package.version or package.installer == "conda":
             continue
         for framework in installed(snap, kind.of):
-            told = [text for text in package.requires if _name(text) == kind.of]
+            bounds = (bound_on(kind.of, text) for text in package.requires)
+            told = [bound for bound in bounds if bound is not None]
             rows = [r for r in matrix.companions_of(package.name, package.version) if r.framework == kind.of]
             exact = [row for row in rows if row.relation == "exact" and row.requirement]
             wanted, source = "", ""
             if told:
-                wanted, source = str(Requirement(told[0]).specifier), package.source
+                wanted, source = told[0], package.source
             elif len(exact) == 1:
                 wanted, source = exact[0].requirement, f"matrices/companions/{package.name}.toml: {exact[0].source}"
             if wanted and _meets(framework.version, wanted) is False:
                 yield package, framework, wanted, source
-
-
-def _name(requirement: str) -> str:
-    try:
-        parsed = Requirement(requirement)
-    except InvalidRequirement:
-        return ""
-    return parsed.name.lower().replace("_", "-") if parsed.marker is None else ""
 
 
 @rule("FRM110", "companion-mismatch", "error", cause="torch-torchvision-mismatch", rank=33)
@@ -379,8 +366,9 @@ def plugin_version_mismatch(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
             if _role(matrix, p) == "plugin" and p.version and _release(p.version) != _release(library.version)
         ]
         rows = matrix.builds_of(name, framework.package.version or "")
-        bound = next((text for row in rows for text in row.requires if _name(text) == library.name), "")
-        outside = bool(bound) and _meets(library.version, str(Requirement(bound).specifier)) is False
+        asked = ((text, bound_on(library.name, text)) for row in rows for text in row.requires)
+        bound, wanted = next(((text, told) for text, told in asked if told is not None), ("", ""))
+        outside = _meets(library.version, wanted) is False
         if not wrong and not outside:
             continue
         other = wrong[0] if wrong else framework.package

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Optional
 
-from packaging.specifiers import SpecifierSet
-
 from envcheck import versions
 from envcheck.model.finding import Evidence, Problem
 
@@ -24,6 +22,8 @@ def meets(specifier: str, version: str) -> Optional[bool]:
     A vendor's pre-release with a build hash ('2.1.0a0+b5021ba') also counts as the release it was cut from: that is
     how NVIDIA's images number what they ship.
     """
+    from packaging.specifiers import SpecifierSet  # only settings ask
+
     found = versions.find(version)
     if found is None:
         return None
