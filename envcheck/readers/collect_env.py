@@ -54,10 +54,13 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     """Field by field; a field that is not there stays unknown."""
     gpus: list[Gpu] = []
     torch: dict[str, tuple[str, str]] = {}
-    for line in unfolded(lines):
+    parts = list(unfolded(lines))
+    other = _other_environment(parts)
+    for line in parts:
         text = line.text
         if (listed := _LISTED.match(text)) is not None:
-            _package(listed, line, draft)
+            if not (other and listed.group(1) == "conda"):
+                _package(listed, line, draft)
             continue
         if "GPU " in text and (gpu := _GPU.search(text)) is not None and "UUID" not in text:
             gpus.append(Gpu(gpu.group(2), index=int(gpu.group(1)), source=line.source))
@@ -83,6 +86,17 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             _field(name, value, line, draft, gpus)
     draft.add_gpus(_checked(gpus))
     _torch(torch, draft)
+
+
+def _other_environment(lines: Sequence[Line]) -> bool:
+    """Are the [conda] lines of another environment than Python's own? `conda list` tells the active one.
+
+    Known by a package that pip put there in another version than the [pip3] lines have.
+    """
+    listed = [found.groups() for line in lines if (found := _LISTED.match(line.text)) is not None]
+    pip = {normal(name): version.partition("+")[0] for tool, name, version, _ in listed if tool != "conda"}
+    conda = [(normal(name), version.partition("+")[0]) for tool, name, version, rest in listed if "pypi" in rest]
+    return any(pip.get(name, version) != version for name, version in conda)
 
 
 def unfolded(lines: Sequence[Line]) -> Iterator[Line]:

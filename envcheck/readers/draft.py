@@ -14,7 +14,7 @@ from envcheck.model.snapshot import Event, Origin, Snapshot, Wants
 from envcheck.model.stack import Library, Package, Python, Stack, Toolkit
 
 # Names that conda gives to what Python calls otherwise.
-CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "pytorch-nightly": "torch"}
 _OTHER_VENDOR = re.compile(r"\b(?:AMD|Radeon|Instinct|gfx\d\w*|Intel|Arc A\d+)\b", re.IGNORECASE)
 _WORDS = re.compile(r"\b(nvidia|geforce|tesla|quadro(?= rtx)|graphics|gpu|with max-q design)\b|[®™()]", re.IGNORECASE)
 

@@ -23,6 +23,13 @@ _DPKG = re.compile(r"^(ii|hi|rc|iU|iF)\s+(\S+?)(?::\w+)?\s+(\S+)")
 _DRIVER_PACKAGE = re.compile(
     r"^(?:nvidia-(?:driver|smi|utils|kernel|dkms|open)[\w.-]*|libnvidia-(?:compute|ml)\d*[\w.-]*|libcuda1)$"
 )
+# libnvidia-container is released with the toolkit, under its number.
+_TOOLKIT = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
 _DEB_VERSION = re.compile(r"^(?:\d:)?(\d[\d.]*)")
 _RPM = re.compile(r"^(?:kmod-)?(nvidia-driver[\w-]*?|libcudnn\d[\w-]*?|cuda-compat-[\d-]+)-(\d[\d.]+)-\S+$")
 
@@ -107,7 +114,7 @@ def _installed(name: str, version: str, source: str, draft: Draft) -> None:
         from envcheck.model.machine import FabricManager
 
         draft.put("machine", "fabric_manager", FabricManager(version), source)
-    elif name in ("nvidia-container-toolkit", "nvidia-container-toolkit-base"):
+    elif name in _TOOLKIT:
         from envcheck.model.machine import ContainerToolkit
 
         draft.put("machine", "toolkit", ContainerToolkit(str(versions.find(version)), source=source), source)

@@ -84,7 +84,7 @@ def _machine(text: str, line: Line, draft: Draft, remark: bool) -> None:
         draft.put("machine", "os", "windows", source)
     elif re.search(r"\b(?:Ubuntu|Debian|CentOS|RHEL|Fedora|Gentoo|Arch Linux|Rocky|linux-aarch64|Linux)\b", text):
         draft.put("machine", "os", "linux", source)
-    if "Jetson" in text or "JetPack" in text:
+    if re.search(r"\b(?:jetson|jetpack)", text, re.IGNORECASE):
         draft.put("machine", "jetson", "Jetson", source)
     if _NO_GPU.search(text):
         draft.put("machine", "gpus", (), source)

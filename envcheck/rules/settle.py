@@ -45,6 +45,8 @@ def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Option
         return "gpu-too-old-for-build" if known is not None and known.last_cuda else "ptxas-too-old-for-gpu"
     if first == "mig-one-instance-per-process":
         return first if any(len(gpu.mig_devices) > 1 for gpu in snap.machine.gpus.find() or ()) else None
+    if first == "jetson-no-nvml":
+        return first if snap.machine.jetson.find() else None
     if first == "rocm-build-on-nvidia":
         return first if snap.machine.driver.find() or snap.machine.gpus.find() else None
     return first
@@ -98,6 +100,8 @@ def _no_gpu(offered: set[str], snap: Snapshot) -> Optional[str]:
         ("mig-one-instance-per-process", mig),
         ("cuda-visible-devices-wrong", visible is not None),
         ("gpu-not-passed-to-container", bool(container) and not snap.wants.gpus_requested),
+        # A driver that is told was loaded: what doesn't find it runs elsewhere.
+        ("gpu-not-passed-to-container", "driver-not-loaded" in offered and bool(snap.machine.driver.find())),
     )
     return next((cause for cause, holds in choices if holds and cause in offered), None)
 
