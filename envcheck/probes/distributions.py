@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
 import msgspec
@@ -17,6 +18,7 @@ CONDA_NAMES = {"pytorch": "torch"}  # where conda calls a distribution otherwise
 CUDA_NAMES = ("nvidia-", "cuda-", "cudatoolkit", "cudnn", "nccl", "libcu", "libnv", "libnpp", "pytorch-cuda")
 _SEPARATORS = re.compile(r"[-_.]+")
 _NAME = re.compile(r"[\w.-]+")
+_PATH_FILE = re.compile(r"^[^/,]+\.(pth|egg-link),", re.MULTILINE)
 
 
 class _Entry(NamedTuple):
@@ -147,12 +149,12 @@ def _fault(tree: Tree, entry: _Entry, metadata: bool, beside: frozenset[str]) ->
     if not metadata:
         return NO_METADATA
     record = tree.find_text(f"{place}/RECORD", 262144)
-    if not record or "__editable__" in record or re.search(r"^[^/,]+\.(pth|egg-link),", record, re.MULTILINE):
+    if not record or "__editable__" in record or _is_linked(record):
         return ""
-    tops = {match.group(1) for match in re.finditer(r"^([^/,\n.]+)/__init__\.py,", record, re.MULTILINE)}
+    tops = set(_packages(record))
     named = (tree.find_text(f"{place}/top_level.txt", 4096) or "").split()
     named = [name.partition("/")[0] for name in named]  # some of NVIDIA's name 'nvidia/cusparselt'
-    tops |= {name for name in named if re.search(rf"^{re.escape(name)}/", record, re.MULTILINE)}
+    tops |= {name for name in named if f"\n{name}/" in f"\n{record}"}
     tops = {name for name in tops if normalise(name) == entry.name} or tops
     if tops and not tops & beside:
         return f"its folder {shown(min(tops))}/ is missing"
@@ -160,6 +162,21 @@ def _fault(tree: Tree, entry: _Entry, metadata: bool, beside: frozenset[str]) ->
         if f"\n{top}/__init__.py," in f"\n{record}" and not _there(tree, f"{entry.site}/{top}/__init__.py"):
             return f"{shown(top)}/__init__.py is missing"
     return ""
+
+
+def _is_linked(record: str) -> bool:
+    """Does a path file in the site folder lead to what is installed?"""
+    return (".pth," in record or ".egg-link," in record) and bool(_PATH_FILE.search(record))
+
+
+def _packages(record: str) -> Iterator[str]:
+    """The top folders with an __init__.py; torch's record has thousands of deeper ones, a line each."""
+    end = record.find("/__init__.py,")
+    while end >= 0:
+        name = record[record.rfind("\n", 0, end) + 1 : end]
+        if name and not set(name) & set("/,."):
+            yield name
+        end = record.find("/__init__.py,", end + 1)
 
 
 def _there(tree: Tree, path: str) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Optional
 
+import msgspec
+
 from envcheck.model.fact import Fact, known, unknown
 from envcheck.model.stack import Compiler, Toolkit
 from envcheck.probes.probe import Scene
@@ -58,15 +60,13 @@ def inspect_toolkits(scene: Scene, homes: Iterable[str]) -> Iterator[Toolkit]:
 
 def _toolkit_version(scene: Scene, home: str) -> tuple[str, str]:
     tree = scene.tree
-    import json
-
     path = f"{home}/version.json"
     try:
-        told = json.loads(tree.find_text(path, 1 << 20) or "{}")
+        told = msgspec.json.decode(tree.find_text(path, 1 << 20) or "{}")
         for part in ("cuda", "cuda_nvcc"):
             if re.match(r"\d+\.\d", str(told[part]["version"])):
                 return str(told[part]["version"]), path
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # other files tell it too
     path = f"{home}/version.txt"
     match = re.search(r"CUDA Version (\d+\.\d+(?:\.\d+)?)", tree.find_text(path, 4096) or "")
