@@ -320,7 +320,7 @@ class Symptom(Row, frozen=True):
     rank: int = 50  # the lower, the nearer to the root
     message: str = ""  # what it means, with {group} fields
     fix: tuple[str, ...] = ()
-    literal: str = ""  # a plain piece of the pattern, for a quick test before the expression is run
+    literal: str = ""  # plain pieces, joined by '|', one of which every match holds: a quick test; case doesn't count
     span: int = 1
 
 

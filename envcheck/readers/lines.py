@@ -11,11 +11,12 @@ MAX_LINE = 4_000
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\ufeff]")
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u02bc": "'"})
 _BREAK = re.compile(r"\r\n?|\n|\u2028|\u2029|\x85")
 # What stands before the text proper: quote marks of a mail, '[rank1]:', '(Worker pid=12)', a compose service.
 _BEFORE = re.compile(
     r"^(?:> (?=[^>])|\[(?:rank)?\d{1,5}\]:\s?|\((?:[A-Z]\w+ )?[^()\n]{0,40}\bpid=\d+[^()\n]{0,60}\)\s?"
-    r"|[a-z][\w.-]{0,40} +\| |E {3}(?=\S))+"
+    r"|[a-z][\w.-]{0,40} +\| |E {3}(?=\S)|\s{0,8}(?:[│┃]|╰─>) ?)+"
 )
 _PROMPT = re.compile(
     r"^\s*(?:\([\w.@/-]{1,40}\)\s*)*"
@@ -43,12 +44,12 @@ class Line(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """The text without colours, control characters and byte order marks; line ends are newlines."""
+    """The text without colours, control characters and byte order marks; line ends are newlines, quotes straight."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text or "\u2028" in text or "\x85" in text or "\u2029" in text:
         text = _BREAK.sub("\n", text)
-    return _CONTROLS.sub("", text)
+    return _CONTROLS.sub("", text).translate(_QUOTES)
 
 
 def shorten(text: str) -> tuple[str, bool]:
@@ -72,7 +73,7 @@ def _lines(texts: Iterable[str]) -> Iterator[Line]:
         if len(text) > MAX_LINE:
             text = text[: MAX_LINE // 2] + " … " + text[-MAX_LINE // 2 :]
         text = text.replace("\xa0", " ").rstrip()
-        if text[0] in ">[(E" or " | " in text[:50]:
+        if text[0] in ">[(E│" or "│ " in text[:10] or " | " in text[:50]:
             text = _BEFORE.sub("", text, count=1) or text
         yield Line(number, text, _command(text))
 

@@ -39,6 +39,7 @@ _TF_PROPERTIES = re.compile(r"name: (.+?) computeCapability: (\d+\.\d+)")
 _MACHINE_SHAPE = re.compile(r"machine_shape: Nvidia(Tesla)?([A-Z]\d+)")
 _GCC_PATH = re.compile(r"/usr/lib/gcc/[\w-]+/(\d{1,2})/")
 _BNB_CC = re.compile(r"Highest compute capability among GPUs detected: (\d\.\d)")
+_HIP_BUILD = re.compile(r"\bhipError\w+|aten/src/THH/|c10/hip/|ATen/hip/|No HIP GPUs are available|HIP out of memory")
 _WINDOWS = re.compile(r"(?:^|[\s\"'(])[A-Z]:\\\w|cudart64_\d+\.dll|win_amd64|\bPS [A-Z]:")
 _DRIVER_NCCL = re.compile(r"CUDA Driver version (\d{4,5})|cudaDriverVersion (\d{4,5})")
 _VLLM = re.compile(
@@ -81,6 +82,8 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             draft.add_gpus([Gpu(f"Tesla {shape.group(2)}", source=line.source)])
         if "/usr/lib/gcc/" in text and (gcc := _GCC_PATH.search(text)) is not None:
             draft.put("stack", "compiler", Compiler("gcc", gcc.group(1), source=line.source), line.source)
+        if "hip" in text.lower() and _HIP_BUILD.search(text):
+            draft.add_package(Package("torch", hip="HIP", source=line.source))
         if ("\\" in text or ".dll" in text or "win_amd64" in text) and _WINDOWS.search(text):
             draft.put("machine", "os", "windows", line.source)
         if ("vLLM" in text or "LLM engine" in text) and (vllm := _VLLM.search(text)) is not None:

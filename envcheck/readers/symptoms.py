@@ -29,7 +29,7 @@ class Symptom(Protocol):
 
     @property
     def literal(self) -> str:
-        """A plain piece of every match."""
+        """A plain piece of every match, or several, one for each kind of match, separated by '|'. Case doesn't count."""
 
     @property
     def span(self) -> int:
@@ -43,25 +43,28 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def find_events(text: str, symptoms: Sequence[Symptom]) -> list[Event]:
     """The events of a clean text; each with the line where its literal stands."""
-    wanted = [row for row in symptoms if not row.literal or row.literal in text]
-    if not wanted:
-        return []
+    low = text.lower()
+    if len(low) != len(text):  # a few letters change their length: their places would no longer be those of the text
+        low = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
     lines = text.split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     found: list[Event] = []
-    for row in wanted:
-        found += _events(row, text, lines, starts)
+    for row in symptoms:
+        pieces = [piece for piece in row.literal.lower().split("|") if piece in low]
+        if pieces:
+            found += _events(row, pieces, low, lines, starts)
     return found
 
 
-def _events(row: Symptom, text: str, lines: list[str], starts: list[int]) -> list[Event]:
+def _events(row: Symptom, pieces: list[str], low: str, lines: list[str], starts: list[int]) -> list[Event]:
     events: list[Event] = []
     seen: set[tuple[tuple[str, str], ...]] = set()
     at, tried = 0, 0
     while tried < MAX_SEEN and len(events) < MAX_EVENTS:
-        at = text.find(row.literal, at)
-        if at < 0:
+        places = [place for piece in pieces if (place := low.find(piece, at)) >= 0]
+        if not places:
             break
+        at = min(places)
         number = bisect_right(starts, at) - 1
         match, joined = _match(row, lines, number, at - starts[number])
         tried += 1
@@ -71,7 +74,7 @@ def _events(row: Symptom, text: str, lines: list[str], starts: list[int]) -> lis
             if key not in seen:
                 seen.add(key)
                 events.append(Event(row.id, _shown(joined, match), f"line {number + 1}", values))
-        at = starts[number + 1] if number + 1 < len(starts) else len(text)
+        at = starts[number + 1] if number + 1 < len(starts) else len(low)
     return events
 
 
