@@ -63,10 +63,7 @@ def read_binary(tree: Tree, path: str, package: str = "") -> Optional[Binary]:
     if handle is None:
         return None
     with Elf(handle, path, strict=False) as file:
-        try:
-            code = read_code(file)
-        except OSError as failure:
-            raise NotElf(f"{shown(path)}: {failure.strerror}") from failure
+        code = read_code(file)
     if code is None:
         return None
     return Binary(
@@ -111,14 +108,10 @@ def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[
     file.read(start, size and 1)  # the section begins in the file; it is known below that it doesn't end outside
     if end > file.size:
         raise NotElf(f"{shown(file.path)}: truncated (needs bytes up to {end}, has {file.size})")
-    pread, handle, unpack, unpack_region = os.pread, file.fileno(), _ENTRY.unpack, _REGION.unpack_from
+    read, pread, handle, unpack = file.read, os.pread, file.fileno(), _ENTRY.unpack
     region_header, entry_header = _REGION.size, _ENTRY.size
     while at + region_header <= end:
-        # Thousands of these: read without the checks of `file.read`, as the bounds are known, and with the first entry.
-        piece = pread(handle, region_header + entry_header, at)
-        if len(piece) < region_header:
-            raise NotElf(f"{shown(file.path)}: it was cut while it was read")
-        magic, _, header, length = unpack_region(piece)
+        magic, _, header, length = _REGION.unpack(read(at, region_header))
         if not magic:  # padding between regions
             at += 8
             padding += 1
@@ -129,10 +122,10 @@ def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[
         if magic != MAGIC or header < region_header or stop > end:
             raise NotElf(f"{shown(file.path)}: damaged device code at byte {at}")
         place = at + header
-        piece = piece[region_header:] if header == region_header else b""
         found: list[_Key] = []
         while place + entry_header <= stop:
-            piece = piece or pread(handle, entry_header, place)
+            # Thousands of these: read without the checks of `read`, as the bounds are known.
+            piece = pread(handle, entry_header, place)
             if len(piece) != entry_header:
                 raise NotElf(f"{shown(file.path)}: it was cut while it was read")
             kind, head, payload, minor, major, number, flags = unpack(piece)
@@ -144,7 +137,6 @@ def _walk(file: Elf, start: int, size: int, isa: list[tuple[int, int]]) -> list[
                 if kind == _PTX and (major, minor) > isa[-1]:
                     isa.append((major, minor))
             place += head + payload
-            piece = b""
         if found:
             modules.append(tuple(found))
         at = stop

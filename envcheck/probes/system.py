@@ -208,8 +208,7 @@ def _glibc(tree: Tree) -> Fact[Any]:
             continue
         if data is None:
             continue
-        banner = data.find(b"GNU C Library ")  # megabytes: found much faster than by the expression
-        match = re.compile(rb"[^\n\0]*?version (\d+\.\d+)").match(data, banner) if banner >= 0 else None
+        match = re.search(rb"GNU C Library [^\n\0]*?version (\d+\.\d+)", data)
         named = re.search(r"libc-(\d+\.\d+)\.so$", tree.resolve(path))
         if match or named:
             return known(match.group(1).decode() if match else named.group(1) if named else "", path)
@@ -228,9 +227,9 @@ def _glibcxx(tree: Tree) -> Fact[Any]:
         except Unreadable:
             continue
         if data:
-            number = re.compile(rb"(\d+\.\d+(?:\.\d+)?)\0")
-            matches = map(number.match, data.split(b"GLIBCXX_")[1:])
-            numbers = [tuple(int(n) for n in match.group(1).split(b".")) for match in matches if match]
+            numbers = [
+                tuple(int(n) for n in v.split(b".")) for v in re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\0", data)
+            ]
             if numbers:
                 return known(".".join(str(n) for n in max(numbers)), path)
     return unknown("newest GLIBCXX of libstdc++: no libstdc++.so.6 in the usual folders")
