@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import pytest
@@ -12,9 +13,14 @@ from envcheck.cli.resolve import command as resolve
 from envcheck.errors import EnvcheckError, UnknownName, UsageError
 
 
+# click 8.1, the last for Python 3.9, mixes the streams unless it is told not to; 8.2 keeps them apart and knows no word.
+APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+RUNNER = CliRunner(**APART)
+
+
 def run(command, *args, fails=None):
     """The result of a command; `fails` is the error that it must raise."""
-    done = CliRunner().invoke(command, list(args), catch_exceptions=fails is not None)
+    done = RUNNER.invoke(command, list(args), catch_exceptions=fails is not None)
     if fails is not None:
         assert isinstance(done.exception, fails), done.exception
     return done
