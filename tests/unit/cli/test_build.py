@@ -12,8 +12,7 @@ from envcheck.cli.build import command as build
 from envcheck.cli.resolve import command as resolve
 from envcheck.errors import EnvcheckError, UnknownName, UsageError
 
-
-# click 8.1, the last for Python 3.9, mixes the streams unless it is told not to; 8.2 keeps them apart and knows no word.
+# click 8.1, the last for Python 3.9, mixes the streams unless it is told not to; 8.2 always keeps them apart.
 APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 RUNNER = CliRunner(**APART)
 
