@@ -13,7 +13,7 @@ from envcheck import versions
 from envcheck.errors import UnknownName
 from envcheck.matrix.drivers import same_minor
 from envcheck.matrix.rows import Build, Companion
-from envcheck.matrix.specifiers import find_specifiers
+from envcheck.matrix.specifiers import allows, find_specifiers
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
@@ -174,5 +174,4 @@ def _together(left: Optional[str], right: Optional[str]) -> bool:
 
 
 def _admits(requirement: str, release: Version) -> bool:
-    specifiers = find_specifiers(requirement)
-    return specifiers is not None and specifiers.contains(Version(release.base_version), prereleases=True)
+    return allows(requirement, versions.parse(release.base_version)) or False

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck import versions
 from envcheck.matrix.rows import KnownBad
-from envcheck.matrix.specifiers import find_specifiers
+from envcheck.matrix.specifiers import allows
 
 VERSIONS = ("python", "driver", "cuda", "capability", "glibc")
 
@@ -51,7 +51,5 @@ def _package(text: str, packages: Mapping[str, Optional[str]], name: str) -> Opt
 
 def _meets(version: Optional[str], text: str) -> Optional[bool]:
     """Does a version (its local part doesn't count) meet the specifiers? NVIDIA's pre-release builds count as such."""
-    found, specifiers = versions.find(version), find_specifiers(text)
-    if found is None or specifiers is None:
-        return None
-    return specifiers.contains(found.public, prereleases=True)
+    found = versions.find(version)
+    return None if found is None else allows(text, versions.parse(found.public))

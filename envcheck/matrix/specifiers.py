@@ -57,13 +57,13 @@ def bound_on(name: str, text: str) -> Optional[str]:
     return None if requirement is None or requirement.marker else str(requirement.specifier)
 
 
-def allows(specifiers: str, release: Version) -> Optional[bool]:
-    """Do the specifiers let this release (no pre-release, no local part) through? None where they can't be read."""
+def allows(specifiers: str, version: Version) -> Optional[bool]:
+    """Do the specifiers let this version through, also where it is a pre-release? None where they can't be read."""
     plain = _plain_bounds(specifiers)
-    if plain:
-        return all(_HOLDS[sign](release, versions.parse(version)) for sign, version in plain)
+    if plain and not version.is_prerelease and not version.local:
+        return all(_HOLDS[sign](version, versions.parse(bound)) for sign, bound in plain)
     wanted = find_specifiers(specifiers)
-    return None if wanted is None else wanted.contains(release, prereleases=True)
+    return None if wanted is None else wanted.contains(version, prereleases=True)
 
 
 def _plain_bounds(text: str) -> list[tuple[str, str]]:
