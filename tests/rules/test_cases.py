@@ -16,6 +16,8 @@ from envcheck.rules.engine import judge
 
 CASES = Path(__file__).with_name("cases")
 KINDS = ("fires", "passes", "skips")
+# A file and the settings are read whole: what isn't in them isn't there, so these have no fact to miss.
+WHOLE = {"FIL101", "FIL102", "FIL103", "FIL105", "IMG102", "SET201"}
 FILES = sorted(CASES.glob("*/*.json"))
 
 
@@ -47,7 +49,8 @@ def test_a_rule_in_a_situation(path, matrix):
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_every_rule_has_cases_of_every_kind(rule):
     there = {path.name.partition("-")[0] for path in (CASES / rule.id).glob("*.json")}
-    assert there >= set(KINDS), f"{rule.id} lacks: {', '.join(sorted(set(KINDS) - there))}"
+    demanded = set(KINDS) - ({"skips"} if rule.id in WHOLE else set())
+    assert there >= demanded, f"{rule.id} lacks: {', '.join(sorted(demanded - there))}"
 
 
 def test_every_folder_is_of_a_rule():
