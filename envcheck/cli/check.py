@@ -9,7 +9,16 @@ from typing import Optional
 
 import click
 
-from envcheck.cli.options import emit, no_color_option, paint, split_formats, split_ids, wants_color, width
+from envcheck.cli.options import (
+    emit,
+    no_color_option,
+    paint,
+    report_options,
+    split_formats,
+    split_ids,
+    wants_color,
+    width,
+)
 
 STARTED = time.perf_counter()
 
@@ -39,16 +48,7 @@ Exit codes:
 @click.option("--on", "targets", metavar="TARGET", multiple=True, help="Instead of the settings' targets; repeatable.")
 @click.option("--require-gpu", is_flag=True, help="Judge this host too: without a usable NVIDIA GPU it is an error.")
 @click.option("--python", metavar="PATH", help="Judge the environment of this interpreter (it is read, never run).")
-@click.option(
-    "--format",
-    "formats",
-    metavar="NAME[:FILE]",
-    multiple=True,
-    default=("text",),
-    show_default=True,
-    help="text, json, sarif, github, markdown, junit, gitlab, html; may be repeated, each with its own file.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file.")
+@report_options
 @click.option("--baseline", type=click.Path(path_type=Path), help="Known findings: only new ones count.")
 @click.option("--update-baseline", is_flag=True, help="Write what is found now to the --baseline file, and exit 0.")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "note", "never"]), help="Instead of the settings'.")

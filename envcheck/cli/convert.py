@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Optional
 
 import click
 
-from envcheck.cli.options import emit, no_color_option, paint, split_formats, wants_color, width
+from envcheck.cli.options import emit, no_color_option, paint, report_options, split_formats, wants_color, width
 
 if TYPE_CHECKING:
     from envcheck.model.gate import Judged
@@ -27,16 +27,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("report")
-@click.option(
-    "--format",
-    "formats",
-    metavar="NAME[:FILE]",
-    multiple=True,
-    default=("text",),
-    show_default=True,
-    help="text, json, sarif, github, markdown, junit, gitlab, html; may be repeated, each with its own file.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file.")
+@report_options
 @click.option(
     "--settings", "settings_path", default="", metavar="PATH", help="The file that findings about a host point at."
 )

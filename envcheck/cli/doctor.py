@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Optional
 
 import click
 
-from envcheck.cli.options import emit, no_color_option, paint, split_formats, split_ids, wants_color, width
+from envcheck.cli.options import (
+    emit,
+    no_color_option,
+    paint,
+    report_options,
+    split_formats,
+    split_ids,
+    wants_color,
+    width,
+)
 from envcheck.cli.target_options import image_options, inspection, machine_options, progress
 
 if TYPE_CHECKING:
@@ -54,16 +63,7 @@ Examples:
     is_flag=True,
     help="Print a redacted report fit for pasting instead: no names, serials, addresses or secrets.",
 )
-@click.option(
-    "--format",
-    "formats",
-    metavar="NAME[:FILE]",
-    multiple=True,
-    default=("text",),
-    show_default=True,
-    help="text, json, sarif, github, markdown, junit, gitlab, html; may be repeated, each with its own file.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file.")
+@report_options
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "note", "never"]),

@@ -88,6 +88,23 @@ def no_color_option(command: F) -> F:
     return click.option("--no-color", is_flag=True, help="Don't colour (NO_COLOR is honoured too).")(command)
 
 
+def report_options(command: F) -> F:
+    """--format and --output."""
+    formats = click.option(
+        "--format",
+        "formats",
+        metavar="NAME[:FILE]",
+        multiple=True,
+        default=("text",),
+        show_default=True,
+        help="text, json, sarif, github, markdown, junit, gitlab, html; may be repeated, each with its own file.",
+    )
+    output = click.option(
+        "-o", "--output", type=click.Path(path_type=Path), help="Write the (first) report to this file."
+    )
+    return formats(output(command))
+
+
 def split_ids(values: tuple[str, ...]) -> tuple[str, ...]:
     """'DRV101,GPU201' and repeated options are the same."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
