@@ -18,6 +18,7 @@ _API = re.compile(r"NVRM: API mismatch: the client has the version (\d{3}\.[\d.]
 _API_KERNEL = re.compile(r"(?:NVRM: )?this kernel module has the version (\d{3}\.[\d.]+)")
 _LSMOD = re.compile(r"^(nvidia(?:_\w+)?|nouveau|amdgpu|i915|xe)\s+\d+\s+\d+")
 _LSPCI = re.compile(r"(?:VGA compatible controller|3D controller|Display controller)(?: \[\w+\])?: (.*)")
+_ROCMINFO = re.compile(r"^\s*Name:\s+(gfx\d\w*)\s*$")
 _LSPCI_NAME = re.compile(r"\[((?:GeForce|Tesla|Quadro|RTX|GTX|TITAN|A\d|H\d|L\d|GRID)[^\]]*)\]")
 _PCI_ID = re.compile(r"\[10de:([0-9a-f]{4})\]|\bDevice ([0-9a-f]{4})\b", re.IGNORECASE)
 _IN_USE = re.compile(r"Kernel driver in use: (\S+)")
@@ -43,6 +44,7 @@ def recognises(text: str) -> bool:
             "SecureBoot",
             "Linux ",
             "(release), REVISION",
+            "gfx",
             "nvidia_uvm",
             "kernel module has the version",
         )
@@ -61,6 +63,8 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             modules.append(loaded.group(1))
         elif "controller" in text and (pci := _LSPCI.search(text)) is not None:
             _pci(pci.group(1), line, gpus)
+        elif "gfx" in text and (rocm := _ROCMINFO.match(text)) is not None:
+            gpus.append(Gpu("AMD GPU", vendor="amd", architectures=(rocm.group(1),), source=line.source))
         elif gpus and (driver := _IN_USE.search(text)) is not None:
             import msgspec
 

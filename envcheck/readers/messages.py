@@ -40,6 +40,14 @@ _MACHINE_SHAPE = re.compile(r"machine_shape: Nvidia(Tesla)?([A-Z]\d+)")
 _GCC_PATH = re.compile(r"/usr/lib/gcc/[\w-]+/(\d{1,2})/")
 _BNB_CC = re.compile(r"Highest compute capability among GPUs detected: (\d\.\d)")
 _HIP_BUILD = re.compile(r"\bhipError\w+|aten/src/THH/|c10/hip/|ATen/hip/|No HIP GPUs are available|HIP out of memory")
+_JETSON = re.compile(
+    r"\bJetPack\b|\bL4T\b|\bl4t-[a-z]|nv_tegra_release|\btegra-ubuntu\b|\d-tegra\b|\bJetson\b|\b(?:agx|nano|nx)-orin\b|"
+    r"\borin-(?:nano|nx|agx)\b",
+    re.IGNORECASE,
+)
+_WSL = re.compile(r"\d-microsoft-standard|-WSL2\b|\bversion 4\.4\.0-\d+-Microsoft\b|\b4\.4\.0-\d+-Microsoft\b")
+_LINUX_HOME = re.compile(r"(?:^|[\s\"'(=])/(?:home|root)/\S*/(?:site|dist)-packages\b")
+_CONDA_CACHE = re.compile(r"/pkgs/(cudatoolkit|cuda-cudart|cuda-libraries|libcublas|cudnn)-(\d[\d.]*)-\w+")
 _WINDOWS = re.compile(r"(?:^|[\s\"'(])[A-Z]:\\\w|cudart64_\d+\.dll|win_amd64|\bPS [A-Z]:")
 _DRIVER_NCCL = re.compile(r"CUDA Driver version (\d{4,5})|cudaDriverVersion (\d{4,5})")
 _VLLM = re.compile(
@@ -82,7 +90,16 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             draft.add_gpus([Gpu(f"Tesla {shape.group(2)}", source=line.source)])
         if "/usr/lib/gcc/" in text and (gcc := _GCC_PATH.search(text)) is not None:
             draft.put("stack", "compiler", Compiler("gcc", gcc.group(1), source=line.source), line.source)
-        if "hip" in text.lower() and _HIP_BUILD.search(text):
+        low = text.lower()
+        if ("jet" in low or "l4t" in low or "tegra" in low or "orin" in low) and _JETSON.search(text):
+            draft.put("machine", "jetson", "Jetson", line.source)
+        if ("microsoft" in low or "wsl2" in low) and (wsl := _WSL.search(text)) is not None:
+            draft.put("machine", "wsl", 1 if "4.4.0" in wsl.group() else 2, line.source)
+        if "-packages" in text and _LINUX_HOME.search(text):
+            draft.put("machine", "os", "linux", line.source)
+        if "/pkgs/" in text and (cached := _CONDA_CACHE.search(text)) is not None:
+            draft.add_package(Package(cached.group(1), cached.group(2), installer="conda", source=line.source))
+        if "hip" in low and _HIP_BUILD.search(text):
             draft.add_package(Package("torch", hip="HIP", source=line.source))
         if ("\\" in text or ".dll" in text or "win_amd64" in text) and _WINDOWS.search(text):
             draft.put("machine", "os", "windows", line.source)

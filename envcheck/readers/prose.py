@@ -24,6 +24,18 @@ _GPU = re.compile(
     r"|(?:Tesla )?(?:[VPTKM]\d{2,3}|A100|A10G?|A16|A2|A30|A40|A800|H100|H200|H800|H20|B200|B300|GH200|GB200|L40S?|L4)"
     r"(?:[- ](?:SXM\d?|PCIe?|NVL))?(?:[- ]?\d{2}GB)?|TITAN (?:RTX|V|Xp?|Black)|DGX Spark|Jetson[\w ]*(?:Nano|Orin|Xavier|TX\d|Thor)[\w ]*))(?![\w-])"  # noqa: E501
 )
+# A line that is nothing but a name and a number: 'Cuda 10.2', 'Tesla V100 GPU', 'RTX 3080, torch 1.10.0 OUTPUT:'.
+_BARE = re.compile(
+    r"^\s*(?:[-*•]\s*)?(?:\d\s*x\s*)?(?:NVIDIA (?!Driver Version)|GeForce|Tesla|Quadro|RTX|GTX|CUDA|cuDNN|TensorFlow|PyTorch|torch|Python|Debian|"  # noqa: E501
+    r"Ubuntu|AMD)\b[\w ,:()+./®™-]{1,50}$",
+    re.IGNORECASE,
+)
+_AMD = re.compile(
+    r"\bRadeon(?: (?:graphics|Pro|VII|Vega|R[X579]|\d{3}M?|\d{4}\w?)\b)+(?: ?[\dXTM]+\b)*"
+    r"|\bAMD (?:APU|GPU|Raven|Instinct(?: MI\d+\w*)?)\b|"
+    r"\bRX ?\d{3,4}(?: ?XTX?)?\b|\bgfx\d{3,4}\w?\b|\bMI(?:50|60|100|210|250X?|300[AX]?)\b",
+    re.IGNORECASE,
+)
 _DRIVER = re.compile(
     r"\bdriver(?:\s+version)?s?\s*[:=]?\s*(?:is\s+|v)?(\d{3}(?:\.\d{2,3}(?:\.\d{2})?)?)\b(?!\s*(?:MB|GB|MiB|W|C)\b)",
     re.IGNORECASE,
@@ -57,7 +69,7 @@ _GLIBC = re.compile(r"\bglibc\s*[:=]?\s*(2\.\d{1,2})\b", re.IGNORECASE)
 
 def recognises(text: str) -> bool:
     """A remark, a label, or a machine in words."""
-    return "#" in text or ":" in text
+    return bool(text)
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:
@@ -65,9 +77,16 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         text = line.text
         remark = text.lstrip().startswith("#") and not line.shell
-        if line.shell or len(text) > 600 or "|" in text[:2] or not (remark or _LABEL.match(text)):
+        if line.shell or len(text) > 600 or "|" in text[:2] or not (remark or _LABEL.match(text) or _BARE.match(text)):
             continue
-        if "Error" in text or "WARN" in text or "[pip" in text or "[conda" in text:
+        if (
+            "you have" in text
+            or "with CUDA" in text
+            or "rror" in text
+            or "WARN" in text
+            or "[pip" in text
+            or "[conda" in text
+        ):
             continue
         _machine(text, line, draft, remark)
         _stack(text, line, draft, remark)
@@ -105,6 +124,9 @@ def _machine(text: str, line: Line, draft: Draft, remark: bool) -> None:
         count = min(int(match.group(1) or 1), 16)
         gpus += [Gpu(name, capability=capability, source=source)] * count
     draft.add_gpus(gpus)
+    if not gpus and "Ryzen" not in text and " vs" not in text and (amd := _AMD.search(text)) is not None:
+        name = amd.group()
+        draft.add_gpus([Gpu(name if "AMD" in name else f"AMD {name}", vendor="amd", source=source)])
     if (driver := _DRIVER.search(text)) is not None:
         cuda = _CUDA_OF_DRIVER.search(text)
         draft.add_driver(driver.group(1), source, cuda.group(1) if cuda else None)

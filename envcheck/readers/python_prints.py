@@ -56,6 +56,7 @@ def recognises(text: str) -> bool:
         or "LD_LIBRARY_PATH" in text
         or "echo $" in text
         or "CUDA_HOME" in text
+        or "uname -m" in text
     )
 
 
@@ -74,6 +75,8 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
             questions = _asked(command.group(2)) if command else []
             if "python" in line.shell and re.search(r"python[\d.]*\s+(--version|-V)", line.shell):
                 questions = ["python --version", *questions]
+            if line.shell.strip() in ("uname -m", "arch"):
+                questions = ["uname -m"]
             if (echo := _ECHO.match(line.shell)) is not None:
                 questions = [f"${echo.group(1)}"]
             _set_variable(line.shell, line, draft)
@@ -143,6 +146,10 @@ def _answer(question: str, text: str, source: str, draft: Draft) -> bool:
     if "cuda.is_available()" in question and value is False:
         draft.want(source, gpu=True)  # who asks that, and shows the answer, wants one
         draft.facts += 1
+        return True
+    if question == "uname -m":
+        if plain in ("x86_64", "aarch64"):
+            draft.put("machine", "arch", plain, source)
         return True
     if question == "platform.platform()":
         platform(plain, source, draft)

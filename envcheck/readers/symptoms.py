@@ -29,7 +29,7 @@ class Symptom(Protocol):
 
     @property
     def literal(self) -> str:
-        """A plain piece of every match, or several, one for each kind of match, separated by '|'. Case doesn't count."""
+        """A plain piece of every match, or several joined by '|', one of which each match has; case doesn't count."""
 
     @property
     def span(self) -> int:

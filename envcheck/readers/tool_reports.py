@@ -16,7 +16,7 @@ NAME = "tool report"
 _DOTS = re.compile(
     r"^\s*(torch version|torch cuda version|torch hip version|nvcc version|deepspeed info|shared memory \(/dev/shm\) size) \.+ (.*)$"  # noqa: E501
 )
-_DASH = re.compile(r"^\s*[-*]\s*`?([A-Za-z][\w ()/.?-]{1,60}?)`?\s*:\s*(.*)$")
+_DASH = re.compile(r"^\s*[-*]\s*`?([A-Za-z][\w ()/.,?-]{1,60}?)`?\s*:\s*(.*)$")
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d*)*(?:\+[\w.]+)?")
 _XFORMERS = re.compile(
     r"^(pytorch\.version|pytorch\.cuda|gpu\.compute_capability|gpu\.name|build\.cuda_version|build\.torch_version"

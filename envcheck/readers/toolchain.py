@@ -17,7 +17,8 @@ _FOLDER = re.compile(r"/usr/local/cuda-(\d{1,2}\.\d)\b")
 _LIST = re.compile(r"^(?:ls|which|readlink)\b")
 _COMPILES = re.compile(
     r"\bnvcc\s+(?!--version|-V\b)\S|setup\.py (?:install|build|develop|bdist)|python -m build\b|\bninja:|building '[\w.]+' extension"  # noqa: E501
-    r"|cpp_extension|Building (?:wheel|NVCC|CUDA)|FAILED: .*\.(?:cu|cuda)|pip3? install .*--no-build-isolation|JIT compil\w+ .*op"  # noqa: E501
+    r"|cpp_extension|Building (?:wheel|NVCC|CUDA)|(?:cached|Downloading|Collecting) \S*(?:deepspeed|flash[-_]attn|apex|causal[-_]conv1d|mamba[-_]ssm|xformers|torch[-_](?:scatter|sparse|cluster)|tinycudann|auto[-_]gptq)-\d\S*\.tar\.gz"  # noqa: E501
+    r"|FAILED: .*\.(?:cu|cuda)|pip3? install .*--no-build-isolation|JIT compil\w+ .*op"
 )
 
 
@@ -33,6 +34,7 @@ def recognises(text: str) -> bool:
         or "uilding" in text
         or "ninja" in text
         or "cpp_extension" in text
+        or ".tar.gz" in text
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 JAXLIB = "jax-cpu-jaxlib"  # the cause that has its own rule
 DEFAULT = "linux-x86_64"
+NO_GPU = ("driver-not-loaded", "driver-too-old-for-cuda", "no-nvidia-gpu")  # what a log says of a GPU that isn't there
 
 
 def _level(snap: Snapshot) -> Optional[Severity]:
@@ -176,7 +177,7 @@ def cuda_build_on_amd(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             f"{framework.label} is a CUDA build, and the only GPU is AMD's {amd.name}",
             fix=(f"the ROCm build of {framework.package.name}, if AMD supports this GPU",),
             subject=framework.package.name,
-            severity="error" if snap.wants.gpu else None,
+            severity="error" if snap.wants.gpu or any(heard(snap, matrix, cause) for cause in NO_GPU) else None,
             evidence=(
                 Evidence(f"build of {framework.label}", f"CUDA {framework.cuda}", framework.source, "found"),
                 Evidence("GPU", amd.name, snap.machine.gpus.source),

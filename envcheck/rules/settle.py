@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Optional
 
+import msgspec
+
 from envcheck import versions
 from envcheck.rules.kernels import cause_of
 
@@ -13,9 +15,14 @@ if TYPE_CHECKING:
     from envcheck.model.snapshot import Event, Snapshot
 
 
+WSL_NO_GPU, WSL_SHADOWED = "wsl-no-gpu", "wsl-libcuda-shadowed"
+
+
 def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Optional[str]:
     """One of `row.suggests`; the first where no fact decides; None where the facts speak against all."""
     first, offered = row.suggests[0], set(row.suggests)
+    if offered >= {WSL_NO_GPU, WSL_SHADOWED}:
+        return _in_wsl(offered, snap)
     if first == "cpu-only-build":
         return first if _cpu_build(snap) else None
     if "gpu-too-new-for-build" in offered:
@@ -47,9 +54,36 @@ def settle(row: Symptom, event: Event, snap: Snapshot, matrix: Matrix) -> Option
         return first if any(len(gpu.mig_devices) > 1 for gpu in snap.machine.gpus.find() or ()) else None
     if first == "jetson-no-nvml":
         return first if snap.machine.jetson.find() else None
+    if first == "jetson-generic-wheel":
+        own = any("nv" in (package.version or "") for package in snap.stack.packages.find() or ())
+        return first if snap.machine.jetson.find() and not own else None
     if first == "rocm-build-on-nvidia":
         return first if snap.machine.driver.find() or snap.machine.gpus.find() else None
     return first
+
+
+def in_wsl(row: Symptom) -> Symptom:
+    """The row as it is meant in WSL, where no Linux driver belongs: what finds none lacks WSL's own."""
+    if row.proves == "driver-not-loaded":
+        return msgspec.structs.replace(
+            row, proves="", suggests=(WSL_NO_GPU, WSL_SHADOWED, "driver-not-loaded"), rank=15
+        )
+    if {"driver-not-loaded", "no-nvidia-gpu"} & set(row.suggests):
+        return msgspec.structs.replace(row, suggests=(*row.suggests, WSL_NO_GPU, WSL_SHADOWED))
+    return row
+
+
+def _in_wsl(offered: set[str], snap: Snapshot) -> str:
+    container = snap.stack.image.find() or snap.machine.container.find()
+    if container and "gpu-not-passed-to-container" in offered and not snap.wants.gpus_requested:
+        return "gpu-not-passed-to-container"
+    if (
+        "cuda-visible-devices-wrong" in offered
+        and (snap.stack.env.find() or {}).get("CUDA_VISIBLE_DEVICES") is not None
+    ):
+        return "cuda-visible-devices-wrong"
+    named = any(event.symptom == "wsl-lib-path" for event in snap.events)
+    return WSL_SHADOWED if named or snap.machine.driver.find() else WSL_NO_GPU
 
 
 def _cpu_build(snap: Snapshot) -> bool:
@@ -93,7 +127,7 @@ def _no_gpu(offered: set[str], snap: Snapshot) -> Optional[str]:
     gpus = snap.machine.gpus
     container = snap.stack.image.find() or snap.machine.container.find()
     visible = (snap.stack.env.find() or {}).get("CUDA_VISIBLE_DEVICES")
-    mig = any(gpu.mig_enabled for gpu in gpus.find() or ())
+    mig = any(gpu.mig_enabled for gpu in gpus.find() or ()) or any(e.symptom == "mig-named" for e in snap.events)
     choices = (
         ("no-nvidia-gpu", gpus.known and not any(gpu.vendor == "nvidia" for gpu in gpus.value or ())),
         ("jetson-no-nvml", bool(snap.machine.jetson.find())),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional
 
 from envcheck import versions
 from envcheck.model.finding import Evidence, Problem, Severity
-from envcheck.rules.settle import settle
+from envcheck.rules.settle import in_wsl, settle
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
@@ -24,8 +24,9 @@ CONSEQUENCE_OF = {
     "driver-not-loaded": frozenset({
         "secure-boot-module-rejected", "nouveau-loaded", "open-kernel-module-required", "gpu-dropped-by-driver",
         "nvml-driver-library-mismatch", "gpu-fell-off-bus", "wsl-no-gpu", "no-nvidia-gpu", "container-lost-gpu-cgroup",
-        "gpu-not-passed-to-container",
+        "gpu-not-passed-to-container", "cuda-build-on-amd",
     }),
+    "driver-too-old-for-cuda": frozenset({"cuda-build-on-amd"}),
     "cuda-driver-library-mismatch": frozenset({"nvml-driver-library-mismatch", "cuda-compat-shadows-driver"}),
     "nvml-driver-library-mismatch": frozenset({"cuda-compat-shadows-driver"}),
     "uvm-broken-after-suspend": frozenset({
@@ -47,12 +48,17 @@ CONSEQUENCE_OF = {
     "gpu-ecc-row-remap-pending": frozenset({"gpu-fell-off-bus"}),
     "no-nvidia-gpu": frozenset({"gpu-fell-off-bus", "open-kernel-module-required"}),
 }  # fmt: skip
+# Names both sides of its fault, and so is none's consequence.
+SPEAKS_FOR_ITSELF = frozenset({"tf-kernel-dso-mismatch"})
+NONE: frozenset[str] = frozenset()
 _INTEGER = re.compile(r"\d{4,5}")
 
 
 def told(snap: Snapshot, matrix: Matrix, cause: str, found: frozenset[str] = frozenset()) -> Iterable[Problem]:
     """The problem that the log shows of `cause`, or none. `found` are the causes that facts proved already."""
     rows = _rows(matrix)
+    if snap.machine.wsl.find():
+        rows = {event.symptom: in_wsl(rows[event.symptom]) for event in snap.events if event.symptom in rows}
     if not any(
         cause == row.proves or cause in row.suggests
         for event in snap.events
@@ -67,7 +73,9 @@ def told(snap: Snapshot, matrix: Matrix, cause: str, found: frozenset[str] = fro
     if not mine:
         mine = _suggested(snap, matrix, cause, events, frozenset(proven))
         sure = False
-    elif mine[0][0].harmless is False and CONSEQUENCE_OF.get(cause, frozenset()) & proven:
+    elif (
+        not mine[0][0].harmless and mine[0][0].id not in SPEAKS_FOR_ITSELF and CONSEQUENCE_OF.get(cause, NONE) & proven
+    ):
         return
     if not mine or _contradicted(snap, matrix, cause):
         return
