@@ -23,18 +23,8 @@ else:
 
 FOUND = sorted((Path(__file__).resolve().parent / "found").glob("*.toml"))
 KNOWN_MISSES: dict[str, str] = {
-    "AI4Finance-Foundation-FinRL-817": "a library below conda's package cache doesn't yet show that conda provides it",
-    "NVIDIA-ISAAC-ROS-isaac_ros_common-29": "an Orin that only a prompt names isn't taken for a Jetson",
-    "NVIDIA-cuml-6218": "the work-around with WSL's library path isn't read as a sign",
     "ROCm-ROCm-1159": "AMD's gfx generations aren't in the matrix",
-    "YanWenKun-ComfyUI-Docker-187": "torch.version.hip and gfx names aren't read from prose",
-    "bitsandbytes-foundation-bitsandbytes-1464": "an AMD card named in the report's heading",
-    "deepspeedai-DeepSpeed-5312": "the CUDA major of torch from pip show's Requires",
-    "microsoft-WSL-6772": "a driver that isn't reached inside WSL",
-    "pinokiocomputer-pinokio-1027": "a Jetson known from a bulleted list",
-    "pytorch-pytorch-130181": "two MIG instances from prose and torch's assertion",
     "pytorch-pytorch-51213": "an AMD GPU named by its family",
-    "tensorflow-tensorflow-38578": "TensorFlow's release from prose, with CUDA of another minor",
     "tensorflow-tensorflow-4349": "TensorFlow's diagnosis counts as forward compatibility first",
 }
 
