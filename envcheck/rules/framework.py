@@ -167,7 +167,9 @@ def cuda_build_on_amd(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     Sources: wheel metadata and version files.
     """
     for framework in frameworks(snap, matrix):
-        if framework.accelerator != "cuda":
+        # A build that complains of the NVIDIA driver's age was made for CUDA, whatever else is told of it.
+        said = framework.accelerator is None and heard(snap, matrix, "driver-too-old-for-cuda")
+        if framework.accelerator != "cuda" and not said:
             continue
         gpus = snap.machine.gpus.get()
         if any(gpu.vendor == "nvidia" for gpu in gpus) or not any(gpu.vendor == "amd" for gpu in gpus):
@@ -179,7 +181,12 @@ def cuda_build_on_amd(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             subject=framework.package.name,
             severity="error" if snap.wants.gpu or any(heard(snap, matrix, cause) for cause in NO_GPU) else None,
             evidence=(
-                Evidence(f"build of {framework.label}", f"CUDA {framework.cuda}", framework.source, "found"),
+                Evidence(
+                    f"build of {framework.label}",
+                    f"CUDA {framework.cuda or ''}".strip(),
+                    framework.source or framework.package.source,
+                    "found",
+                ),
                 Evidence("GPU", amd.name, snap.machine.gpus.source),
             ),
         )
