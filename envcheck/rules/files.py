@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Optional
 
 from envcheck import versions
 from envcheck.matrix.specifiers import find_requirement
+from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence, Problem
 from envcheck.model.reference import find_reference
 from envcheck.rules.rule import rule
@@ -38,6 +39,13 @@ def _steps(snap: Snapshot, managers: tuple[str, ...]) -> Iterator[tuple[Step, st
                 yield step, name, step.where(index)
 
 
+def _told_base(snap: Snapshot) -> None:
+    """Raise UnknownFact where the base image hangs on an argument that nobody gave."""
+    base = snap.recipe.base if snap.recipe else None
+    if base is not None and not base.reference:
+        raise UnknownFact(f"base image: {base.written or 'its name'} has an argument without a value")
+
+
 @rule("FIL101", "vendor-build-replaced", "warning", cause="vendor-build-replaced", rank=15)
 def vendor_build_replaced(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """pip replaces the framework that the base image's vendor built.
@@ -53,6 +61,8 @@ def vendor_build_replaced(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     recipe = snap.recipe
     if recipe is None or recipe.base is None:
         return
+    if any(True for _ in _steps(snap, PIP)):
+        _told_base(snap)
     own = dict(_vendor_builds(recipe.base.reference, snap, matrix))
     if not own:
         return
@@ -140,7 +150,11 @@ def driver_in_image(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     """
     if snap.recipe is None:
         return
+    open_questions = []
     for _, name, source in _steps(snap, SYSTEM):
+        if "$" in name:
+            open_questions.append(f"package of {source}: {name} has no value")
+            continue
         if DRIVER.fullmatch(name):
             fix = "Take it out: the host's driver is mounted when the container starts."
         elif META.fullmatch(name):
@@ -154,6 +168,8 @@ def driver_in_image(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             subject=name.split("=")[0],
             evidence=(Evidence("install line", name, source, "found"),),
         )
+    if open_questions:
+        raise UnknownFact("; ".join(open_questions))
 
 
 @rule("FIL103", "toolkit-installed-twice", "warning", cause="toolkit-installed-twice", rank=60)
@@ -167,9 +183,13 @@ def toolkit_installed_twice(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]
     Sources: supported-tags.md of NVIDIA's container images.
     """
     recipe = snap.recipe
-    if recipe is None or recipe.base is None or not snap.stack.cuda.find():
+    if recipe is None or recipe.base is None or not any(TOOLKIT.fullmatch(name) for _, name, _ in _steps(snap, SYSTEM)):
         return
-    cuda = snap.stack.cuda.get()
+    _told_base(snap)
+    # A base that the matrix doesn't know, and that tells no CUDA, is a plain one.
+    cuda = snap.stack.cuda.find()
+    if not cuda:
+        return
     base = versions.minor(str(cuda))
     has_nvcc = bool(snap.stack.toolkits.find())
     for _, name, source in _steps(snap, SYSTEM):
@@ -240,6 +260,7 @@ def devel_image_not_needed(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     recipe = snap.recipe
     if recipe is None or recipe.base is None or recipe.compiles or snap.origin.kind != "dockerfile":
         return
+    _told_base(snap)
     row = matrix.cuda_image(recipe.base.reference) if "nvidia/cuda" in recipe.base.reference else None
     if row is None or row.flavour != "devel":
         return

@@ -70,6 +70,7 @@ def image_end_of_life(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
     marked = env.get("NVIDIA_CUDA_END_OF_LIFE") == "1"
     listed = row is not None and "EOL" in row.status
     if not marked and not listed:
+        snap.stack.env.get()  # unread, it may still hold the mark
         return
     source = snap.stack.env.source if marked else f"matrices/cuda_images.toml, {row.status_as_of if row else ''}"
     said = "NVIDIA_CUDA_END_OF_LIFE=1" if marked else (row.status if row else "")

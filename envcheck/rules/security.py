@@ -1,10 +1,12 @@
-"""SEC: known vulnerabilities of the driver and the container toolkit."""
+"""SEC: known vulnerabilities of the driver, the container toolkit and runc."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Optional
 
+from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence, Problem
 from envcheck.model.snapshot import Snapshot
 from envcheck.rules.rule import rule
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 # A paste is about another question: what it tells by the way of old versions is no news there.
 LIVE = frozenset({"host", "container", "snapshot"})
+# What runc itself numbers: '1.2.7', '1.4.0-rc.2'. Anything more is the revision of a package.
+_UPSTREAM = re.compile(r"v?\d+(?:\.\d+)*(?:-?rc\.?\d+)?")
 
 
 def _first_good(rows: Iterable[Vulnerability]) -> Optional[str]:
@@ -96,3 +100,31 @@ def driver_vulnerable(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
             rows,
             "update the driver to {good} or newer of its branch",
         )
+
+
+@rule("SEC103", "runc-vulnerable", "note", cause="runc-vulnerable", rank=83)
+def runc_vulnerable(snap: Snapshot, matrix: Matrix) -> Iterable[Problem]:
+    """The container runtime runc has known vulnerabilities.
+
+    Why: a crafted image or container can write to the host's /proc and leave the container.
+    How it is decided: runc's version against its advisories, on a host. Distributions mend the fault under the old
+    number, so an old number with a package revision isn't judged. A note: it says nothing about whether a job runs.
+    Fix: update runc; with Docker's own packages it comes in containerd.io.
+    Sources: opencontainers/runc security advisories.
+    """
+    if snap.origin.kind not in LIVE:
+        return
+    version = snap.machine.runc.get()
+    if not version:
+        return
+    upstream = _UPSTREAM.match(version.rpartition(":")[2])
+    if upstream is None:
+        raise UnknownFact(f"release of runc {version}: its number can't be read")
+    rows = matrix.open_vulnerabilities("runc", upstream.group())
+    if not rows:
+        return
+    if upstream.group() != version:
+        raise UnknownFact(f"fixes in runc {version}: the distribution's package, which mends under the old number")
+    yield _problem(
+        "runc", version, snap.machine.runc.source, rows, "update runc (Docker's containerd.io) to {good} or newer"
+    )
