@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 # In the order of the report among equals: what is nearest to the hardware first.
 FAMILIES = (
-    "driver", "driver_modules", "gpu", "gpu_health", "cuda", "framework", "python", "loader", "container", "image",
-    "fabric", "host", "security", "files", "settings", "settings_machine", "proof", "symptom",
+    "driver", "driver_modules", "gpu", "gpu_health", "cuda", "framework", "companion", "runtime_library", "python",
+    "loader", "container", "image", "fabric", "host", "security", "files", "settings", "settings_machine", "proof",
+    "symptom",
 )  # fmt: skip
 
 

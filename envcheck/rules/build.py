@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Optional
 import msgspec
 
 from envcheck import versions
+from envcheck.matrix.specifiers import allows
 from envcheck.model.fact import UnknownFact
 from envcheck.model.finding import Evidence
 from envcheck.model.stack import Package
@@ -173,3 +174,11 @@ def need_whole(snap: Snapshot, what: str) -> None:
 def row_source(row: object, subject: str) -> str:
     """'matrices/cuda.toml: where the row was read', for evidence."""
     return f"matrices/{subject}.toml: {getattr(row, 'source', '')}"
+
+
+def meets(version: Optional[str], specifier: str) -> Optional[bool]:
+    """None where either can't be read; a vendor's or nightly pre-release of the series is let through as unknown."""
+    found = versions.find(version)
+    if found is None or not specifier or found.is_prerelease:
+        return None
+    return allows(specifier, versions.parse(found.public))

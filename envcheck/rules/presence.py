@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Optional
 
 from envcheck.model.fact import UnknownFact
+from envcheck.model.finding import Severity
 
 if TYPE_CHECKING:
     from envcheck.matrix.matrix import Matrix
@@ -92,3 +93,8 @@ def driver_os(snap: Snapshot) -> str:
 def said(value: Optional[object]) -> str:
     """A value for a person: 'none' where there is none."""
     return "none" if value in (None, "") else str(value)
+
+
+def level_of_wish(snap: Snapshot) -> Optional[Severity]:
+    """An error where a GPU is asked for; else a warning: it runs, on the CPU."""
+    return "error" if snap.wants.gpu else "warning"
