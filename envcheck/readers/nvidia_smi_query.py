@@ -108,6 +108,11 @@ def _read_query(lines: Sequence[Line], draft: Draft) -> None:
 def _detail(current: dict[str, Any], name: str, value: str, sections: list[str], line: Line, draft: Draft) -> None:
     section = sections[-1] if sections else ""
     number = _NUMBER.match(value)
+    if current and "MIG Device" in sections:  # what stands below is of the instance, not of the GPU
+        if name == "Total" and section.startswith("FB Memory") and number:
+            instances = current.get("mig_devices", ())
+            current["mig_devices"] = (*instances, MigDevice(memory_mib=int(number.group())))
+        return
     if name == "Product Name":
         current.setdefault("source", line.source)
         current["name"] = value

@@ -27,6 +27,7 @@ _CONDA_HEADER = re.compile(r"^# (?:packages in environment at|Name\s+Version\s+B
 _BUILD_CUDA = re.compile(r"cuda(?:_?(\d{2})_?(\d)|(\d{1,2})\.(\d))|(?:^|_)cu(\d{2})(\d)(?:_|$)")
 _VIRTUAL = re.compile(r"\b__(cuda|glibc)=(\d+\.\d+)")  # conda info
 _LEGACY = re.compile(rf"^\s*([A-Za-z][\w.-]*) \(({_VERSION})\)$")
+_JSON = re.compile(rf'\{{"name": ?"([A-Za-z][\w.-]*)", ?"version": ?"({_VERSION})"')
 _LIST_COMMAND = re.compile(r"\b(?:pip\d?(?:\.\d+)?|uv pip|conda|mamba|micromamba) (?:list|freeze)\b")
 _NEVER = frozenset(
     {
@@ -60,6 +61,7 @@ def recognises(text: str) -> bool:
     """By '==', a list's command or header, conda's, or two columns."""
     return (
         "=" in text
+        or '"version"' in text
         or " @ " in text
         or "ersion" in text
         or "list" in text
@@ -112,6 +114,10 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
                 _show(shown, where, draft)
                 shown, where = {}, line.source
             shown[field.group(1)] = field.group(2)
+            continue
+        if '"version"' in text:  # pip list --format=json: all in one line
+            for name, version in _JSON.findall(text):
+                draft.add_package(_package(name, version, line.source, "pip"))
             continue
         package = _read_line(text, mode, line.source)
         if package is not None:
