@@ -22,7 +22,7 @@ _GPU = re.compile(
     r"(?:(\d{1,2})\s*[x×*]\s*)?\b((?:NVIDIA |GeForce |Tesla |Quadro )*"
     r"(?:RTX (?:PRO )?(?:A?\d{4}|\d{3,4})(?: ?(?:Ti|SUPER|Ada(?: Generation)?|Laptop GPU|Blackwell|D\b|Max-Q|Mobile))*|GTX \d{3,4}(?: ?(?:Ti|SUPER))*"  # noqa: E501
     r"|(?:Tesla )?(?:[VPTKM]\d{2,3}|A100|A10G?|A16|A2|A30|A40|A800|H100|H200|H800|H20|B200|B300|GH200|GB200|L40S?|L4)"
-    r"(?:[- ](?:SXM\d?|PCIe?|NVL))?(?:[- ]?\d{2}GB)?|TITAN (?:RTX|V|Xp?|Black)|DGX Spark|Jetson[\w ]*(?:Nano|Orin|Xavier|TX\d|Thor)[\w ]*))(?![\w-])"  # noqa: E501
+    r"(?:[- ](?:SXM\d?|PCIe?|NVL))?(?:[- ]?\d{2}GB)?|TITAN (?:RTX|V|Xp?|Black)|DGX Spark|Jetson[\w ]*(?:Nano|Orin|Xavier|TX\d|Thor)[\w ]*))(?![\w-]|\.\d)"  # noqa: E501
 )
 # A line that is nothing but a name and a number: 'Cuda 10.2', 'Tesla V100 GPU', 'RTX 3080, torch 1.10.0 OUTPUT:'.
 _BARE = re.compile(
