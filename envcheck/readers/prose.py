@@ -30,6 +30,7 @@ _BARE = re.compile(
     r"Ubuntu|AMD)\b[\w ,:()+./®™-]{1,50}$",
     re.IGNORECASE,
 )
+_NAMES = re.compile(r"(?i:cuda|cudnn|nvidia|geforce|tesla|quadro|[rg]tx|torch|tensorflow|python|ubuntu|debian|radeon)")
 _AMD = re.compile(
     r"\bRadeon(?: (?:graphics|Pro|VII|Vega|R[X579]|\d{3}M?|\d{4}\w?)\b)+(?: ?[\dXTM]+\b)*"
     r"|\bAMD (?:APU|GPU|Raven|Instinct(?: MI\d+\w*)?)\b|"
@@ -69,7 +70,7 @@ _GLIBC = re.compile(r"\bglibc\s*[:=]?\s*(2\.\d{1,2})\b", re.IGNORECASE)
 
 def recognises(text: str) -> bool:
     """A remark, a label, or a machine in words."""
-    return bool(text)
+    return "#" in text or ":" in text or _NAMES.search(text) is not None
 
 
 def read(lines: Sequence[Line], draft: Draft) -> None:

@@ -48,9 +48,12 @@ def find_events(text: str, symptoms: Sequence[Symptom]) -> list[Event]:
         low = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
     lines = text.split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    once = "\n".join(
+        dict.fromkeys(low.split("\n"))
+    )  # logs repeat their lines: whether a piece is there needs each once
     found: list[Event] = []
     for row in symptoms:
-        pieces = [piece for piece in row.literal.lower().split("|") if piece in low]
+        pieces = [piece for piece in row.literal.lower().split("|") if piece in once]
         if pieces:
             found += _events(row, pieces, low, lines, starts)
     return found

@@ -24,7 +24,6 @@ else:
 FOUND = sorted((Path(__file__).resolve().parent / "found").glob("*.toml"))
 KNOWN_MISSES: dict[str, str] = {
     "ROCm-ROCm-1159": "AMD's gfx generations aren't in the matrix",
-    "pytorch-pytorch-51213": "an AMD GPU named by its family",
     "tensorflow-tensorflow-4349": "TensorFlow's diagnosis counts as forward compatibility first",
 }
 
