@@ -14,7 +14,7 @@ from pathlib import Path
 import requests
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit" / "clients"))
-from registry_parts import NGC_ENV, Image, digest, tar
+from tests.unit.clients.registry_parts import NGC_ENV, Image, digest, tar
 
 __all__ = ["NGC_ENV", "Image", "digest", "tar"]
 
