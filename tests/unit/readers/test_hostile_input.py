@@ -75,10 +75,10 @@ def test_a_paste_may_be_cut_anywhere(paste, cut, matrix):
     ],
     ids=range(13),
 )
-def test_ten_megabytes_get_a_clear_answer_in_two_seconds(text, matrix):
+def test_ten_megabytes_get_a_clear_answer_in_seconds(text, matrix):
     began = time.process_time()
     assert _answer(text, matrix)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 5  # seconds of CPU, on any machine; about one here
 
 
 def test_xml_with_entities_is_refused(matrix):
