@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# In CI the same examples each time: a new counterexample is for the person who can look at it, not for a landing.
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,7 +34,6 @@ def matrix():
 @pytest.fixture
 def envcheck(tmp_path):
     """Run the command line as a user does: a process of its own. `envcheck("doctor", cwd=…, env=…)`."""
-    import os
     import subprocess
 
     def run(

@@ -84,7 +84,8 @@ def _escape(lines: list[str]) -> str:
 
 
 def _instruction(lines: list[str], start: int, escape: str) -> tuple[Instruction, int]:
-    continued = re.compile(rf"{re.escape(escape)}[ \t]*$")
+    # An escaped escape at the end of a line is itself, not a continuation.
+    continued = re.compile(rf"(?<!{re.escape(escape)}){re.escape(escape)}[ \t]*$")
     pieces: list[str] = []
     numbered: list[tuple[int, str]] = []
     position = start

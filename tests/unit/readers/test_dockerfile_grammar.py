@@ -4,7 +4,7 @@ import contextlib
 
 import dockerfile as official
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from envcheck.readers.dockerfile_grammar import DockerfileError, assignments, expand, parse
@@ -53,6 +53,7 @@ WORD = st.text(alphabet="abcXYZ019._-=/:$\\\"'[]{}#&|;`<> \t,", min_size=0, max_
 
 
 @given(st.lists(st.tuples(st.sampled_from(["RUN", "ENV", "COPY", "CMD", "LABEL", "ARG", "#"]), WORD), max_size=6))
+@example([("RUN", "\\\\"), ("RUN", "")])  # an escaped backslash continues nothing
 @settings(max_examples=300, deadline=None)
 def test_names_and_lines_agree_with_the_official_parser_on_anything_that_it_accepts(body):
     text = "FROM a\n" + "".join(f"{name} {rest}\n" for name, rest in body)
