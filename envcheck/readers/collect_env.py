@@ -14,7 +14,7 @@ from envcheck.readers.lines import Line
 
 NAME = "collect_env"
 _FIELD = re.compile(r"^\s*(?:[-*] )?([A-Z][A-Za-z0-9 ()/_.]{1,48}?)\s*:\s*(.*)$")
-_GPU = re.compile(r"(?:^|: )GPU (\d+): (.+?)\s*$")
+_GPU = re.compile(r"(?:^|: )GPU (\d+(?:,\d+)*): (.+?)\s*$")  # some forks join the numbers of equal GPUs
 _LISTED = re.compile(r"^\s*\[(pip3?|conda)\] (\S+?)(?:==|\s+)(\S+)(.*)$")
 _LIBC = re.compile(r"glibc[- ]?(\d+\.\d+)")
 _CUDNN = re.compile(r"libcudnn(?:_\w+)?\.so\.(\d+(?:\.\d+){2,3})$")
@@ -63,7 +63,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
                 _package(listed, line, draft)
             continue
         if "GPU " in text and (gpu := _GPU.search(text)) is not None and "UUID" not in text:
-            gpus.append(Gpu(gpu.group(2), index=int(gpu.group(1)), source=line.source))
+            gpus += [Gpu(gpu.group(2), index=int(n), source=line.source) for n in gpu.group(1).split(",")]
             continue
         field = _FIELD.match(text)
         if field is None:

@@ -53,3 +53,9 @@ def test_the_version_that_nvcc_prints_is_no_gpu() -> None:
     )
     gpus = read_paste(text, "paste", load()).machine.gpus.value or ()
     assert [gpu.name for gpu in gpus] == ["A100 PCIe 80GB"]
+
+
+def test_equal_gpus_whose_numbers_are_joined_are_all_counted(matrix):
+    text = b"PyTorch version: 2.5.1+cu124\nGPU 0,1,2,3: NVIDIA H100 80GB HBM3\nNvidia driver version: 550.90.07\n"
+    gpus = read_paste(text, "paste", matrix).machine.gpus.get()
+    assert [(gpu.index, gpu.name) for gpu in gpus] == [(n, "NVIDIA H100 80GB HBM3") for n in range(4)]
