@@ -14,6 +14,9 @@ settings.register_profile("ci", derandomize=True, deadline=None, suppress_health
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+# One width for every worker: xdist tells its workers that the terminal has 80 columns.
+os.environ["COLUMNS"] = "110"
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

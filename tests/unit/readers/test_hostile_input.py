@@ -78,7 +78,9 @@ def test_a_paste_may_be_cut_anywhere(paste, cut, matrix):
 def test_ten_megabytes_get_a_clear_answer_in_seconds(text, matrix):
     began = time.process_time()
     assert _answer(text, matrix)
-    assert time.process_time() - began < 5  # seconds of CPU, on any machine; about one here
+    assert (
+        time.process_time() - began < 20
+    )  # seconds of CPU; about one where nothing traces it: what is meant is not quadratic
 
 
 def test_xml_with_entities_is_refused(matrix):
